@@ -1,0 +1,126 @@
+"""Feature maps of the reward (paper appendix "Inverse GP posterior computation").
+
+Notation
+--------
+outcomes     phi     (n, d_outcome)
+frequencies  Omega   (m, d_outcome)  already divided by the length scale
+phases       b       (m,)
+features     z(phi)  (n, m)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from sfihilo.history import FloatArray
+
+
+class FeatureMap(Protocol):
+    """What the reward needs of its features, so that r_w(phi) = w^T z(phi)."""
+
+    @property
+    def size(self) -> int: ...
+
+    def __call__(self, outcomes: FloatArray) -> FloatArray: ...
+
+    def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class FourierFeatures:
+    """z(phi) = sqrt(2/m) cos(Omega phi / l + b), whose inner products approximate the RBF kernel."""
+
+    frequencies: FloatArray
+    phases: FloatArray
+
+    @property
+    def size(self) -> int:
+        return len(self.phases)
+
+    def __call__(self, outcomes: FloatArray) -> FloatArray:
+        # The precision follows the argument: pools come in single, the record in double.
+        angles = outcomes @ self.frequencies.T.astype(outcomes.dtype, copy=False)
+        angles += self.phases.astype(outcomes.dtype, copy=False)
+        np.cos(angles, out=angles)
+        angles *= np.sqrt(2 / self.size).astype(outcomes.dtype)
+        return angles  # eq:app_inverse_rff_features
+
+    def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        """d r_w / d phi, one row an outcome."""
+        angles = outcomes @ self.frequencies.T + self.phases
+        slopes = -np.sqrt(2 / self.size) * np.sin(angles) * weights
+        return slopes @ self.frequencies
+
+
+@dataclass(frozen=True)
+class LinearFeatures:
+    """z(phi) = phi: the paper's comparison, a reward that is linear in the outcomes."""
+
+    size: int
+
+    def __call__(self, outcomes: FloatArray) -> FloatArray:
+        return outcomes
+
+    def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        return np.broadcast_to(weights, outcomes.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class CustomFeatures:
+    """A user's own map, with its gradient by central differences."""
+
+    function: Callable[[FloatArray], FloatArray]
+    size: int
+
+    def __call__(self, outcomes: FloatArray) -> FloatArray:
+        values = np.asarray(self.function(outcomes), dtype=outcomes.dtype)
+        if values.shape != (len(outcomes), self.size) or not np.isfinite(values).all():
+            raise ValueError(
+                f"feature map: expected finite values of shape {(len(outcomes), self.size)}, "
+                f"got {values.dtype} of shape {values.shape}"
+            )
+        return values
+
+    def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        step = 1e-5
+        slopes = np.empty_like(outcomes)
+        for coordinate in range(outcomes.shape[1]):
+            shift = np.zeros(outcomes.shape[1])
+            shift[coordinate] = step
+            change = self(outcomes + shift) - self(outcomes - shift)
+            slopes[:, coordinate] = change @ weights / (2 * step)
+        return slopes
+
+
+def fourier_features(
+    size: int,
+    outcome_dim: int,
+    length_scale: float,
+    rng: np.random.Generator,
+    *,
+    orthogonal: bool = False,
+) -> FourierFeatures:
+    """Draw the map of eq:app_inverse_rff_features.
+
+    Orthogonal frequencies (Yu et al. 2016, "Orthogonal random features") have the same marginal law
+    and a smaller kernel error: blocks of orthonormal directions with the lengths of Gaussian vectors.
+    """
+    frequencies = rng.standard_normal((size, outcome_dim))
+    if orthogonal:
+        frequencies = _orthogonal_blocks(frequencies, rng)
+    phases = rng.uniform(0, 2 * np.pi, size)
+    return FourierFeatures(frequencies / length_scale, phases)
+
+
+def _orthogonal_blocks(gaussian: FloatArray, rng: np.random.Generator) -> FloatArray:
+    size, dimension = gaussian.shape
+    lengths = np.linalg.norm(gaussian, axis=1)
+    blocks = []
+    for _ in range(-(-size // dimension)):
+        basis, triangle = np.linalg.qr(rng.standard_normal((dimension, dimension)))
+        blocks.append(basis * np.sign(np.diag(triangle)))
+    return np.concatenate(blocks)[:size] * lengths[:, None]

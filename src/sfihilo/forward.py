@@ -1,0 +1,364 @@
+"""The forward belief: which outcome a policy causes (paper appendix "Forward KRR predictive belief").
+
+Notation
+--------
+policies              tau_i        (t, d_policy)
+outcomes              phi_i        (t, d_outcome)
+length_scale, ridge   l_f, lambda_f
+weights               omega_i      (t,)            one each, unless recency.py says otherwise
+inverse_factor        L^-1         (t, t)          with A_t = L L^T
+coefficients          B_t          (t, d_outcome)
+centre, scale         m_t, s_t     (d_outcome,)
+epistemic_scale       gamma_t^2    (d_outcome,)
+observation           v_obs        (d_outcome,)
+leverage              e_t(tau)     (n,)
+
+L^-1 is kept rather than L: everything that a pool of thousands needs is then a matrix product, which
+is several times faster than a triangular solve of the same size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from sfihilo.history import FloatArray
+
+# Uniform outcomes in [0, 1] have this standard deviation: the scale before two were measured.
+_PRIOR_SCALE = float(np.sqrt(1 / 12))
+_BLOCK = 128
+
+
+@dataclass(frozen=True)
+class ForwardSettings:
+    """tab:forward_krr_hyperparameters; the two `initial` values hold until the warm-up is over."""
+
+    length_scales: tuple[float, ...] = (0.3, 0.4, 0.5, 0.6, 0.7)
+    ridges: tuple[float, ...] = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+    validation_fraction: float = 0.2
+    tuning_cap: int = 1024
+    warm_up: int = 16
+    jitter: float = 1e-10
+    variance_floor: float = 1e-4
+    initial_length_scale: float = 0.5
+    initial_ridge: float = 0.1
+    residual: Literal["training", "leave_one_out"] = "training"
+
+
+class Hyperparameters(NamedTuple):
+    length_scale: float
+    ridge: float
+
+
+class Prediction(NamedTuple):
+    """Mean and variances of the outcome of each policy, (n, d_outcome) each."""
+
+    mean: FloatArray
+    epistemic: FloatArray
+    observation: FloatArray
+
+    @property
+    def variance(self) -> FloatArray:
+        return self.epistemic + self.observation
+
+
+def rbf(first: FloatArray, second: FloatArray, length_scale: float) -> FloatArray:
+    """Kernel matrix in the precision of its arguments, in blocks that stay in the cache."""
+    dtype = first.dtype
+    a, b = first / dtype.type(length_scale), second / dtype.type(length_scale)
+    # Two more columns carry the squared norms, so that one product gives the whole exponent.
+    left = np.column_stack([a, -0.5 * np.einsum("ij,ij->i", a, a), np.ones(len(a), dtype)])
+    right = np.column_stack([b, np.ones(len(b), dtype), -0.5 * np.einsum("ij,ij->i", b, b)]).T
+    kernel = np.empty((len(a), len(b)), dtype)
+    for start in range(0, len(a), _BLOCK):
+        block = kernel[start : start + _BLOCK]
+        np.matmul(left[start : start + _BLOCK], right, out=block)
+        np.minimum(block, 0, out=block)
+        np.exp(block, out=block)  # eq:app_forward_kernel
+    return kernel
+
+
+@dataclass(frozen=True, eq=False)
+class ForwardBelief:
+    """p_f(phi | tau) = N(mu_f(tau), diag v_f(tau)), given the executed policies."""
+
+    settings: ForwardSettings
+    hyper: Hyperparameters
+    measurement_std: float
+    policies: FloatArray
+    outcomes: FloatArray
+    weights: FloatArray
+    inverse_factor: FloatArray
+    coefficients: FloatArray
+    centre: FloatArray
+    scale: FloatArray
+    epistemic_scale: FloatArray
+    observation: FloatArray
+
+    @property
+    def noise(self) -> float:
+        return self.hyper.ridge + self.settings.jitter
+
+    def kernel(self, policies: FloatArray) -> FloatArray:
+        """k_t(tau), one row a policy."""
+        return rbf(policies, self.policies.astype(policies.dtype), self.hyper.length_scale)
+
+    def mean(self, policies: FloatArray) -> FloatArray:
+        return self.mean_at(self.kernel(policies))
+
+    def mean_at(self, kernel: FloatArray) -> FloatArray:
+        standardised = kernel @ self.coefficients.astype(kernel.dtype)
+        return (self.centre + self.scale * standardised).astype(kernel.dtype)  # eq:app_forward_mean
+
+    def leverage(self, policies: FloatArray) -> FloatArray:
+        """The share of the prior variance that the data have not explained."""
+        return self.leverage_at(self.kernel(policies))
+
+    def leverage_at(self, kernel: FloatArray) -> FloatArray:
+        explained = kernel @ self.inverse_factor.T.astype(kernel.dtype)
+        return np.maximum(
+            1 - np.einsum("ij,ij->i", explained, explained), 0
+        )  # eq:app_forward_leverage
+
+    def variances(self, leverage: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Epistemic (n, d_outcome) and observation (d_outcome,) variances."""
+        return np.multiply.outer(leverage, self.epistemic_scale), self.observation
+
+    def predict(self, policies: FloatArray) -> Prediction:
+        kernel = self.kernel(policies)
+        epistemic, observation = self.variances(self.leverage_at(kernel))
+        return Prediction(
+            self.mean_at(kernel), epistemic, np.broadcast_to(observation, epistemic.shape)
+        )  # eq:app_forward_predictive
+
+    def tried_leverage(self) -> FloatArray:
+        """Leverage of each executed policy, had it not been executed itself."""
+        diagonal = np.einsum("ij,ij->j", self.inverse_factor, self.inverse_factor)
+        return np.clip(1 / diagonal - self.noise / self.weights, 0, 1)
+
+
+def sample(mean: FloatArray, variance: FloatArray, normals: FloatArray) -> FloatArray:
+    """Outcomes drawn from the belief, clipped to where outcomes live."""
+    return np.clip(mean + np.sqrt(variance) * normals, 0, 1)  # eq:app_forward_sampling
+
+
+def reducible_fraction(epistemic: FloatArray, observation: FloatArray) -> FloatArray:
+    return (epistemic / (epistemic + observation)).mean(
+        axis=-1
+    )  # eq:app_forward_reducible_fraction
+
+
+def reducible_score(epistemic: FloatArray, observation: FloatArray) -> FloatArray:
+    return (epistemic**2 / (epistemic + observation)).mean(
+        axis=-1
+    )  # eq:app_forward_reducible_score
+
+
+class TargetUpdate(NamedTuple):
+    """How one more observation at each candidate changes the belief at each target."""
+
+    gain: FloatArray  # (candidates, targets, d_outcome): mean shift for each unit of residual
+    variance: FloatArray  # (candidates, targets, d_outcome): total variance afterwards
+
+    def mean(self, target_mean: FloatArray, residual: FloatArray) -> FloatArray:
+        """Target means after the residuals (candidates, draws, d_outcome)."""
+        shift = self.gain[:, None] * residual[:, :, None]
+        return target_mean + shift  # eq:app_forward_mean_update
+
+
+def target_update(
+    belief: ForwardBelief, targets: FloatArray, candidates: FloatArray
+) -> TargetUpdate:
+    """The one-step update on a target set: eq:app_forward_mean_update and the variance collapse."""
+    factor = belief.inverse_factor.T
+    explained_targets = belief.kernel(targets) @ factor
+    explained_candidates = belief.kernel(candidates) @ factor
+    cross = rbf(candidates, targets, belief.hyper.length_scale)
+    cross -= explained_candidates @ explained_targets.T  # eq:app_forward_cross
+    covariance = np.multiply.outer(cross, belief.epistemic_scale)  # eq:app_forward_cross_cov
+    leverage = np.maximum(1 - (explained_candidates**2).sum(axis=1), 0)
+    denominator = (
+        np.multiply.outer(leverage + belief.noise, belief.epistemic_scale) + belief.observation
+    )  # eq:app_forward_update_denom
+    gain = covariance / denominator[:, None]
+    before = np.maximum(1 - (explained_targets**2).sum(axis=1), 0)
+    epistemic = np.maximum(
+        np.multiply.outer(before, belief.epistemic_scale) - gain * covariance, 0
+    )  # eq:app_forward_variance_update
+    return TargetUpdate(
+        gain, epistemic + belief.observation
+    )  # eq:app_forward_total_post_variance
+
+
+def fit(
+    settings: ForwardSettings,
+    hyper: Hyperparameters,
+    measurement_std: float,
+    policies: FloatArray,
+    outcomes: FloatArray,
+    weights: FloatArray | None = None,
+) -> ForwardBelief:
+    """Factorise from the beginning; `weights` are those of recency.py."""
+    weights = np.ones(len(policies)) if weights is None else weights
+    noise = hyper.ridge + settings.jitter
+    factor = _inverse_factor(rbf(policies, policies, hyper.length_scale), noise / weights)
+    return _belief(settings, hyper, measurement_std, policies, outcomes, weights, factor)
+
+
+def append(belief: ForwardBelief, policy: FloatArray, outcome: FloatArray) -> ForwardBelief:
+    """One more observation: the factor grows by a row instead of being computed again."""
+    size = len(belief.policies)
+    explained = belief.inverse_factor @ belief.kernel(policy[None])[0]
+    # In exact arithmetic the new pivot is at least the ridge; duplicates must not make it less.
+    pivot = np.sqrt(max(1 + belief.noise - explained @ explained, belief.noise))
+    factor = np.zeros((size + 1, size + 1))
+    factor[:size, :size] = belief.inverse_factor
+    factor[size, :size] = -(explained @ belief.inverse_factor) / pivot
+    factor[size, size] = 1 / pivot
+    return _belief(
+        belief.settings,
+        belief.hyper,
+        belief.measurement_std,
+        np.vstack([belief.policies, policy]),
+        np.vstack([belief.outcomes, outcome]),
+        np.append(belief.weights, 1.0),
+        factor,
+    )
+
+
+def select(
+    settings: ForwardSettings,
+    policies: FloatArray,
+    outcomes: FloatArray,
+    rng: np.random.Generator,
+) -> Hyperparameters:
+    """The pair of the paper's grids with the least validation error."""
+    if len(policies) < settings.warm_up:
+        return Hyperparameters(settings.initial_length_scale, settings.initial_ridge)
+    order = rng.permutation(len(policies))[: settings.tuning_cap]
+    held_out = max(1, round(settings.validation_fraction * len(order)))
+    split = Split(
+        policies[order[held_out:]],
+        outcomes[order[held_out:]],
+        policies[order[:held_out]],
+        outcomes[order[:held_out]],
+    )
+    candidates = [
+        Hyperparameters(length_scale, ridge)
+        for length_scale in settings.length_scales
+        for ridge in settings.ridges
+    ]
+    errors = split.errors(candidates, settings.jitter)
+    return candidates[int(np.argmin(errors))]
+
+
+class Split(NamedTuple):
+    """Training and validation observations of one hyperparameter choice."""
+
+    policies: FloatArray
+    outcomes: FloatArray
+    held_policies: FloatArray
+    held_outcomes: FloatArray
+
+    def errors(
+        self,
+        candidates: list[Hyperparameters],
+        jitter: float,
+        weights: FloatArray | None = None,
+    ) -> FloatArray:
+        """Validation RMSE of each candidate; candidates of one length scale share their kernel."""
+        weights = np.ones(len(self.policies)) if weights is None else weights
+        centre, scale = _standardisation(self.outcomes)
+        standardised = (self.outcomes - centre) / scale
+        errors = []
+        kernels: dict[float, tuple[FloatArray, FloatArray]] = {}
+        for length_scale, ridge in candidates:
+            if length_scale not in kernels:
+                kernels = {
+                    length_scale: (
+                        rbf(self.policies, self.policies, length_scale),
+                        rbf(self.held_policies, self.policies, length_scale),
+                    )
+                }
+            kernel, cross = kernels[length_scale]
+            system = kernel.copy()
+            system.flat[:: len(system) + 1] += (ridge + jitter) / weights
+            errors.append(self._error(system, cross, standardised, centre, scale))
+        return np.array(errors)
+
+    def _error(
+        self,
+        system: FloatArray,
+        cross: FloatArray,
+        standardised: FloatArray,
+        centre: FloatArray,
+        scale: FloatArray,
+    ) -> float:
+        try:
+            factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True)
+        except scipy.linalg.LinAlgError:
+            return np.inf  # too small a ridge for these policies to be told apart
+        predicted = centre + scale * (cross @ scipy.linalg.cho_solve(factor, standardised))
+        return float(np.sqrt(np.mean((predicted - self.held_outcomes) ** 2)))
+
+
+def _standardisation(outcomes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Empirical mean and a standard deviation that can divide."""
+    if len(outcomes) == 0:
+        return np.full(outcomes.shape[1], 0.5), np.full(outcomes.shape[1], _PRIOR_SCALE)
+    scale = outcomes.std(axis=0) if len(outcomes) > 1 else np.full(outcomes.shape[1], _PRIOR_SCALE)
+    # A constant outcome is predicted by its mean alone, whatever it is divided by.
+    return outcomes.mean(axis=0), np.where(scale > 1e-12, scale, 1.0)
+
+
+def _inverse_factor(kernel: FloatArray, noise: FloatArray) -> FloatArray:
+    """L^-1 of A = K + diag(noise) = L L^T."""
+    if len(kernel) == 0:
+        return np.empty((0, 0))
+    system = kernel
+    system.flat[:: len(system) + 1] += noise  # eq:app_forward_kernel_system
+    factor = scipy.linalg.cholesky(system, lower=True, check_finite=True)
+    inverse, info = scipy.linalg.lapack.dtrtri(factor, lower=1)
+    if info != 0:
+        raise np.linalg.LinAlgError(f"forward factor: dtrtri failed with {info}")
+    return np.ascontiguousarray(inverse)
+
+
+def _belief(
+    settings: ForwardSettings,
+    hyper: Hyperparameters,
+    measurement_std: float,
+    policies: FloatArray,
+    outcomes: FloatArray,
+    weights: FloatArray,
+    inverse_factor: FloatArray,
+) -> ForwardBelief:
+    centre, scale = _standardisation(outcomes)
+    standardised = (outcomes - centre) / scale
+    coefficients = inverse_factor.T @ (inverse_factor @ standardised)  # eq:app_forward_coefficients
+    noise = (hyper.ridge + settings.jitter) / weights
+    if settings.residual == "leave_one_out":
+        noise = 1 / np.einsum("ij,ij->j", inverse_factor, inverse_factor)
+    # A B = Phi, hence the training residual Phi - K B is the ridge times B.
+    squares = weights[:, None] * (noise[:, None] * coefficients * scale) ** 2
+    residual = squares.mean(axis=0) if len(squares) else np.zeros_like(scale)
+    spread = np.where(outcomes.std(axis=0) > 1e-12, scale, 0.0) if len(outcomes) > 1 else scale
+    return ForwardBelief(
+        settings=settings,
+        hyper=hyper,
+        measurement_std=measurement_std,
+        policies=policies,
+        outcomes=outcomes,
+        weights=weights,
+        inverse_factor=inverse_factor,
+        coefficients=coefficients,
+        centre=centre,
+        scale=scale,
+        epistemic_scale=np.maximum(spread**2 - residual, 0),  # eq:app_forward_epi_scale
+        observation=np.maximum(
+            residual + measurement_std**2, settings.variance_floor
+        ),  # eq:app_forward_variance_decomposition
+    )

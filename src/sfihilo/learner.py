@@ -1,0 +1,330 @@
+"""The loop: begin, ask, tell, recommend (paper section 3, figure "SFIHILO framework overview").
+
+A `State` is frozen and holds all that the next step needs. `ask` and `recommend` only read it, `tell`
+returns the next one. Everything random derives from (seed, round, purpose).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from sfihilo import forward as fw
+from sfihilo import inverse as inv
+from sfihilo import querying
+from sfihilo.feasible import Feasible
+from sfihilo.forward import ForwardBelief, Hyperparameters
+from sfihilo.history import (
+    FloatArray,
+    History,
+    Query,
+    Response,
+    generator,
+    known_choice,
+    unit_vector,
+)
+from sfihilo.inverse import InverseBelief, RewardPosterior
+from sfihilo.querying import Selection, Situation
+from sfihilo.recency import Decay, recency_weights, select_with_decay
+from sfihilo.selection import Recommendation, final_policy
+from sfihilo.settings import Settings
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+EVERYWHERE = Feasible()
+
+
+def _finite(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Nothing invalid passes silently; underflow to zero is what the formulas mean."""
+
+    @wraps(function)
+    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
+            return function(*args, **kwargs)
+
+    return checked
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What is known after `round` tells.
+
+    factored: how many observations the forward factor was last computed from as a whole; later ones
+    were appended. It makes a loaded state equal to the saved one to the last bit.
+    """
+
+    settings: Settings
+    seed: int
+    history: History
+    forward: ForwardBelief
+    inverse: InverseBelief
+    decay: Decay | None
+    factored: int
+
+    @property
+    def round(self) -> int:
+        return len(self.history)
+
+    @_finite
+    def posterior(self) -> RewardPosterior:
+        """The reward posterior with this round's samples."""
+        return self._posterior
+
+    @cached_property
+    def _posterior(self) -> RewardPosterior:
+        return inv.posterior(self.inverse, generator(self.seed, self.round, "posterior"))
+
+
+def is_checkpoint(comparisons: int) -> bool:
+    """Whether hyperparameters are reselected after so many comparisons."""
+    if comparisons <= 200:
+        return comparisons == 16 or (comparisons > 0 and comparisons % 25 == 0)
+    return comparisons % 50 == 0
+
+
+@_finite
+def begin(settings: Settings, seed: int) -> State:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed: expected a whole number from 0, got {seed!r}")
+    seed = int(seed)
+    querying.rule(settings.rule)  # an unknown name should fail here, not at the first question
+    features = inv.feature_map(
+        settings.inverse, settings.outcome_dim, generator(seed, 0, "features")
+    )
+    history = History.empty(settings.policy_dim, settings.outcome_dim)
+    hyper = Hyperparameters(settings.forward.initial_length_scale, settings.forward.initial_ridge)
+    return State(
+        settings=settings,
+        seed=seed,
+        history=history,
+        forward=_fit(settings, hyper, history, None),
+        inverse=inv.begin(settings.inverse, features),
+        decay=None,
+        factored=0,
+    )
+
+
+@_finite
+def look(state: State, feasible: Feasible | None = None) -> Selection:
+    """The next query's policy with all that its rule looked at."""
+    feasible = EVERYWHERE if feasible is None else feasible
+    settings, anchor = state.settings, state.history.anchor
+
+    def random(purpose: str) -> np.random.Generator:
+        return generator(state.seed, state.round, purpose)
+
+    situation = Situation(
+        settings=settings.query,
+        policy_dim=settings.policy_dim,
+        feasible=feasible,
+        previous=state.history.previous_policy,
+        anchor=np.zeros(settings.outcome_dim) if anchor is None else anchor,
+        forward=state.forward,
+        posterior=state.posterior(),
+        gap_std=float(np.sqrt(2)) * settings.noise.reward,
+        random=random,
+    )
+    # With nothing to compare with, no comparison can be informative.
+    rule = querying.random if anchor is None else querying.rule(settings.rule)
+    selection = rule(situation)
+    policy = unit_vector(selection.policy, settings.policy_dim, f"policy of rule {settings.rule}")
+    feasible.check(policy, situation.previous)
+    return selection
+
+
+def ask(state: State, feasible: Feasible | None = None) -> Query:
+    """The next query: the policy to execute, and the outcome to compare with."""
+    policy = look(state, feasible).policy
+    return Query(state.round, np.array(policy, dtype=float), state.history.anchor)
+
+
+@_finite
+def tell(state: State, query: Query, response: Response) -> State:
+    """The state after this response to this query; both models refit."""
+    query, response = _checked(state, query, response)
+    history = state.history.append(query, response)
+    told = replace(state, history=history)
+    if is_checkpoint(query.round):
+        told = _reselect(told)
+    elif state.decay is not None:
+        told = replace(
+            told, forward=_fit(state.settings, state.forward.hyper, history, state.decay)
+        )
+    elif response.outcome is not None:
+        told = replace(told, forward=fw.append(state.forward, query.policy, response.outcome))
+    if history.compared[-1]:
+        assert query.anchor is not None
+        assert response.outcome is not None
+        label = history.preference_data().labels[-1]
+        told = replace(
+            told, inverse=inv.append(state.inverse, query.anchor, response.outcome, label)
+        )
+    return told
+
+
+@_finite
+def recommend(state: State, feasible: Feasible | None = None) -> Recommendation:
+    """The final policy of eq:final_policy_optimization, over any feasible set."""
+    return final_policy(
+        state.settings.selection,
+        state.forward,
+        state.posterior(),
+        EVERYWHERE if feasible is None else feasible,
+        state.settings.policy_dim,
+        generator(state.seed, state.round, "recommend"),
+    )
+
+
+def _checked(state: State, query: Query, response: Response) -> tuple[Query, Response]:
+    """The border of `tell`."""
+    settings = state.settings
+    if query.round != state.round:
+        raise ValueError(
+            f"query: expected the one of round {state.round}, got one of round {query.round}"
+        )
+    anchor = state.history.anchor
+    if (anchor is None) != (query.anchor is None) or (
+        anchor is not None and not np.array_equal(anchor, np.asarray(query.anchor))
+    ):
+        raise ValueError(f"query: expected the anchor {anchor}, got {query.anchor}")
+    policy = unit_vector(query.policy, settings.policy_dim, "policy")
+    outcome = response.outcome
+    if outcome is not None:
+        outcome = unit_vector(outcome, settings.outcome_dim, "outcome")
+    return Query(state.round, policy, anchor), Response(outcome, known_choice(response.choice))
+
+
+def _fit(
+    settings: Settings, hyper: Hyperparameters, history: History, decay: Decay | None
+) -> ForwardBelief:
+    data = history.forward_data()
+    weights = None
+    if decay is not None:
+        weights = recency_weights(
+            data.rounds, len(history), decay, settings.recency.weight_floor
+        )  # eq:app_weighted_krr_system
+    return fw.fit(
+        settings.forward, hyper, settings.noise.measurement, data.policies, data.outcomes, weights
+    )
+
+
+def _reselect(state: State) -> State:
+    """Hyperparameters anew, and the whole factor with them."""
+    settings, data = state.settings, state.history.forward_data()
+    rng = generator(state.seed, state.round, "reselect")
+    decay: Decay | None = None
+    if settings.recency.variant == "unweighted" or len(data.rounds) < settings.forward.warm_up:
+        hyper = fw.select(settings.forward, data.policies, data.outcomes, rng)
+    else:
+        hyper, decay = select_with_decay(
+            settings.forward, settings.recency, data, state.round, int(rng.integers(2**31))
+        )
+    return replace(
+        state,
+        forward=_fit(settings, hyper, state.history, decay),
+        decay=decay,
+        factored=len(data.rounds),
+    )
+
+
+def save(state: State) -> str:
+    """The state as text; floats are written so that they read back exactly."""
+    return json.dumps(
+        {
+            "format": 1,
+            "settings": state.settings.to_dict(),
+            "seed": state.seed,
+            "policies": state.history.policies.tolist(),
+            "outcomes": _rows(state.history.outcomes),
+            "anchors": _rows(state.history.anchors),
+            "choices": list(state.history.choices),
+            "hyper": list(state.forward.hyper),
+            "decay": None if state.decay is None else list(state.decay),
+            "factored": state.factored,
+            "mode": state.inverse.mode.tolist(),
+        },
+        allow_nan=False,
+    )
+
+
+@_finite
+def load(text: str) -> State:
+    """The state that `save` wrote: the same next query, to the last bit."""
+    record: dict[str, Any] = json.loads(text)
+    if record.get("format") != 1:
+        raise ValueError(f"state: expected format 1, got {record.get('format')!r}")
+    settings = Settings.from_dict(record["settings"])
+    start = begin(settings, record["seed"])
+    history = History(
+        np.array(record["policies"], dtype=float).reshape(-1, settings.policy_dim),
+        _filled(record["outcomes"], settings.outcome_dim),
+        _filled(record["anchors"], settings.outcome_dim),
+        tuple(known_choice(choice) for choice in record["choices"]),
+    )
+    hyper = Hyperparameters(*record["hyper"])
+    decay = None if record["decay"] is None else Decay(*record["decay"])
+    pairs = history.preference_data()
+    inverse = replace(
+        start.inverse,
+        differences=_differences(start.inverse, pairs.anchors, pairs.outcomes),
+        labels=pairs.labels,
+        mode=np.array(record["mode"]),
+    )
+    forward = _restored(settings, hyper, history, decay, record["factored"])
+    return replace(
+        start,
+        history=history,
+        forward=forward,
+        inverse=inverse,
+        decay=decay,
+        factored=record["factored"],
+    )
+
+
+def _restored(
+    settings: Settings,
+    hyper: Hyperparameters,
+    history: History,
+    decay: Decay | None,
+    factored: int,
+) -> ForwardBelief:
+    """Factor and append just as it was done the first time."""
+    if decay is not None:
+        return _fit(settings, hyper, history, decay)
+    data = history.forward_data()
+    belief = fw.fit(
+        settings.forward,
+        hyper,
+        settings.noise.measurement,
+        data.policies[:factored],
+        data.outcomes[:factored],
+    )
+    for policy, outcome in zip(data.policies[factored:], data.outcomes[factored:], strict=True):
+        belief = fw.append(belief, policy, outcome)
+    return belief
+
+
+def _differences(
+    inverse: InverseBelief, anchors: FloatArray, outcomes: FloatArray
+) -> FloatArray:
+    """One row at a time, as they first came: a product's rounding may depend on its size."""
+    rows = [
+        inv.difference(inverse.features, anchor[None], outcome[None])
+        for anchor, outcome in zip(anchors, outcomes, strict=True)
+    ]
+    return np.concatenate([np.empty((0, inverse.features.size)), *rows])
+
+
+def _rows(values: FloatArray) -> list[list[float] | None]:
+    return [None if np.isnan(row).any() else row.tolist() for row in values]
+
+
+def _filled(rows: list[list[float] | None], size: int) -> FloatArray:
+    missing = [np.nan] * size
+    return np.array([missing if row is None else row for row in rows], dtype=float).reshape(-1, size)

@@ -1,0 +1,226 @@
+"""Which policy to ask next (paper appendix "Boundary Lookahead implementation").
+
+Notation
+--------
+pool         P_t          (P, d_policy)
+anchor       bar phi_t    (d_outcome,)
+information  a_MI,mean    (P,)
+targets      Z_t          indices into the pool
+shortlist    S_t          indices into the pool
+utilities    a_BL         one for each of the shortlist
+slopes       beta_s / sqrt(1 + pi/8 (beta_s sigma_Delta)^2)   (S,)
+
+Every rule has one signature, Situation -> Selection, and says what it looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from sfihilo import forward as fw
+from sfihilo.feasible import Feasible
+from sfihilo.forward import ForwardBelief
+from sfihilo.history import FloatArray, IntArray
+from sfihilo.information import Labels, binary_entropy
+from sfihilo.inverse import RewardPosterior, difference
+from sfihilo.names import named_function
+from sfihilo.ranking import rank_by_reducible
+
+
+@dataclass(frozen=True)
+class QuerySettings:
+    """tab:boundary_lookahead_hyperparameters.
+
+    candidate_outcomes = 0 is the paper's mean observation; n > 0 integrates over n hypothetical
+    outcomes of each candidate instead.
+    """
+
+    pool_minimum: int = 4000
+    pool_per_dimension: int = 400
+    targets: int = 32
+    target_samples: int = 3
+    main_shortlist: int = 16
+    variance_shortlist: int = 4
+    guard_shortlist: int = 4
+    candidate_outcomes: int = 0
+
+    def pool_size(self, policy_dim: int) -> int:
+        return max(self.pool_minimum, self.pool_per_dimension * policy_dim)
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """What a rule may look at. `random(purpose)` gives this round's generator for a purpose."""
+
+    settings: QuerySettings
+    policy_dim: int
+    feasible: Feasible
+    previous: FloatArray | None
+    anchor: FloatArray
+    forward: ForwardBelief
+    posterior: RewardPosterior
+    gap_std: float
+    random: Callable[[str], np.random.Generator]
+
+    def pool(self) -> FloatArray:
+        count = self.settings.pool_size(self.policy_dim)
+        return self.feasible.sample(
+            count, self.policy_dim, self.random("pool"), self.previous
+        )  # eq:app_active_pool
+
+
+def _nothing() -> IntArray:
+    return np.empty(0, dtype=int)
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The chosen policy and what the rule looked at, for a plot to show.
+
+    scores: mutual information of each policy of the pool (empty for random).
+    utilities: the lookahead score of each policy of the shortlist.
+    """
+
+    policy: FloatArray
+    pool: FloatArray
+    scores: FloatArray = field(default_factory=lambda: np.empty(0))
+    targets: IntArray = field(default_factory=_nothing)
+    shortlist: IntArray = field(default_factory=_nothing)
+    utilities: FloatArray = field(default_factory=lambda: np.empty(0))
+
+
+Rule: TypeAlias = Callable[[Situation], Selection]
+
+
+def random(situation: Situation) -> Selection:
+    pool = situation.feasible.sample(
+        1, situation.policy_dim, situation.random("pool"), situation.previous
+    )
+    if situation.feasible.choices is not None:
+        pool = pool[situation.random("choice").integers(len(pool))][None]
+    return Selection(policy=pool[0], pool=pool)
+
+
+def mutual_information(situation: Situation) -> Selection:
+    """The policy whose predicted outcome, taken as certain, tells most about the reward."""
+    pool = situation.pool()
+    _, scores = _information(situation, pool)
+    return Selection(policy=pool[int(np.argmax(scores))], pool=pool, scores=scores)
+
+
+def boundary_lookahead(situation: Situation) -> Selection:
+    """The policy whose execution is expected to resolve most of the boundary region."""
+    settings, forward = situation.settings, situation.forward
+    pool = situation.pool()
+    kernel, information = _information(situation, pool)
+    ranking = rank_by_reducible(
+        forward, kernel, information, settings.targets, settings.variance_shortlist
+    )
+    guard = situation.random("guard").permutation(len(pool))[: settings.guard_shortlist]
+    shortlist = _first_of_each(
+        [ranking.targets[: settings.main_shortlist], ranking.variance, guard]
+    )  # eq:app_active_shortlist
+    utilities = lookahead(situation, pool[ranking.targets], pool[shortlist])
+    best = shortlist[int(np.argmax(utilities))]  # eq:app_active_selected_query
+    return Selection(pool[best], pool, information, ranking.targets, shortlist, utilities)
+
+
+def lookahead(situation: Situation, targets: FloatArray, candidates: FloatArray) -> FloatArray:
+    """a_BL of each candidate: how much its observation is expected to lower the target utility."""
+    settings, forward = situation.settings, situation.forward
+    normals = situation.random("targets").standard_normal(
+        (len(targets), settings.target_samples, len(situation.anchor))
+    )
+    prediction = forward.predict(targets)
+    mean, spread = prediction.mean[:, None], prediction.variance[:, None]
+    labels = Labels.against(situation.posterior, situation.anchor, situation.gap_std)
+    even = np.full((len(labels.slopes), 1), 1 / len(labels.slopes))
+    now = region_utility(labels, fw.sample(mean, spread, normals), even)
+    update = fw.target_update(forward, targets, candidates)
+    outcomes, residuals = hypothetical_outcomes(situation, candidates)
+    after = np.empty((len(candidates), outcomes.shape[1]))
+    for candidate, draws in enumerate(outcomes):
+        chance, weights = label_update(labels, draws)
+        for draw, shift in enumerate(residuals[candidate]):
+            moved = mean + update.gain[candidate][:, None] * shift
+            spread = update.variance[candidate][:, None]
+            samples = fw.sample(moved, spread, normals)  # eq:app_active_post_target_samples
+            utilities = region_utility(labels, samples, weights[draw])
+            after[candidate, draw] = chance[draw] @ utilities
+    return now[0] - after.mean(axis=1)  # eq:app_active_meanobs_score
+
+
+def hypothetical_outcomes(
+    situation: Situation, candidates: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """What each candidate might show, (candidates, draws, d_outcome), and its residuals."""
+    prediction = situation.forward.predict(candidates)
+    mean = prediction.mean[:, None]
+    count = situation.settings.candidate_outcomes
+    if count == 0:
+        return mean, np.zeros_like(mean)  # eq:app_active_mean_observation
+    normals = situation.random("candidates").standard_normal((1, count, mean.shape[2]))
+    outcomes = fw.sample(mean, prediction.variance[:, None], normals)  # eq:query_observation_law
+    return outcomes, outcomes - mean
+
+
+def label_update(labels: Labels, outcomes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Chance of each label (n, 2) at these outcomes, and how it reweighs the samples (n, S, 2)."""
+    anchor_preferred = labels.probabilities(outcomes)
+    by_label = np.stack([anchor_preferred, 1 - anchor_preferred], axis=-1)
+    chance = by_label.mean(axis=1)  # eq:app_active_candidate_label_probability
+    total = np.maximum(by_label.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    return chance, by_label / total  # eq:app_active_importance_weights
+
+
+def region_utility(labels: Labels, samples: FloatArray, weights: FloatArray) -> FloatArray:
+    """Mean over targets of the information in their labels, one for each column of weights.
+
+    samples: (targets, draws, d_outcome); weights: (S, labels), each column summing to one.
+    """
+    count, draws, dimension = samples.shape
+    chance, doubt = labels.averages(samples.reshape(-1, dimension), weights)
+    chance = chance.reshape(count, draws, -1).mean(axis=1)
+    doubt = doubt.reshape(count, draws, -1).mean(axis=1)
+    utility = binary_entropy(chance) - doubt  # eq:app_active_post_targetwise_utility
+    return utility.mean(axis=0)  # eq:app_active_post_region_utility
+
+
+def _information(situation: Situation, pool: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Kernel rows of the pool, and the mutual information at its mean outcomes."""
+    forward = situation.forward
+    # Single precision costs a relative 1e-7 over the ridge; below this ridge that would show.
+    precise = forward.hyper.ridge < 1e-3
+    kernel = forward.kernel(pool if precise else pool.astype(np.float32))
+    outcomes = forward.mean_at(kernel).astype(np.float32)
+    return kernel, mean_information(
+        situation.posterior, situation.anchor, outcomes, situation.gap_std
+    )
+
+
+def mean_information(
+    posterior: RewardPosterior, anchor: FloatArray, outcomes: FloatArray, gap_std: float
+) -> FloatArray:
+    labels = Labels.against(posterior, anchor, gap_std)
+    chance, doubt = labels.means(outcomes)  # eq:app_active_mean_pbar
+    return binary_entropy(chance) - doubt  # eq:app_active_mean_mi
+
+
+def _first_of_each(parts: list[IntArray]) -> IntArray:
+    return np.array(list(dict.fromkeys(np.concatenate(parts).tolist())), dtype=int)
+
+
+RULES: dict[str, Rule] = {
+    "random": random,
+    "mutual_information": mutual_information,
+    "boundary_lookahead": boundary_lookahead,
+}
+
+
+def rule(name: str) -> Rule:
+    """The rule of this name, or a user's own "module:function"."""
+    return RULES[name] if name in RULES else named_function(name, "rule", tuple(RULES))

@@ -1,0 +1,173 @@
+"""The final policy, over any feasible set (paper section 3, "Final policy selection").
+
+Notation
+--------
+value    E_{phi ~ p_f(. | tau)} [bar r(phi)]   (n,)
+normals  common random numbers of the expectation over outcomes   (draws, d_outcome)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.optimize
+from scipy.stats import norm
+
+from sfihilo.feasible import Feasible
+from sfihilo.forward import ForwardBelief, sample
+from sfihilo.history import FloatArray
+from sfihilo.inverse import RewardPosterior
+
+_BLOCK = 512
+
+
+@dataclass(frozen=True)
+class SelectionSettings:
+    """How hard the final policy is looked for; the paper leaves this open (docs/decisions.md)."""
+
+    pool: int = 4000
+    starts: int = 8
+    outcome_samples: int = 32
+    iterations: int = 100
+    interval: float = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class Recommendation:
+    """The final policy, with what it is expected to bring and how sure that is.
+
+    reward is in the learned reward's own units, which preferences fix only up to a positive factor
+    and an offset. extrapolates: the belief knows less about this policy than about any it has tried.
+    """
+
+    policy: FloatArray
+    outcome: FloatArray
+    outcome_low: FloatArray
+    outcome_high: FloatArray
+    reward: float
+    reward_low: float
+    reward_high: float
+    extrapolates: bool
+
+
+def final_policy(
+    settings: SelectionSettings,
+    forward: ForwardBelief,
+    posterior: RewardPosterior,
+    feasible: Feasible,
+    policy_dim: int,
+    rng: np.random.Generator,
+) -> Recommendation:
+    """Maximise the posterior-expected reward under the forward belief."""
+    half = rng.standard_normal((settings.outcome_samples // 2, forward.outcomes.shape[1]))
+    normals = np.concatenate([half, -half])
+    pool = feasible.sample(settings.pool, policy_dim, rng, None)
+    if feasible.choices is None:
+        tried = forward.policies[feasible.contains(forward.policies)]
+        pool = np.concatenate([pool, tried])
+    values = policy_values(forward, posterior, pool, normals)
+    best = pool[int(np.argmax(values))]
+    if feasible.choices is None:
+        starts = pool[np.argsort(-values, kind="stable")[: settings.starts]]
+        best = _refine(settings, forward, posterior, feasible, starts, normals)
+    return _describe(settings, forward, posterior, best, normals)
+
+
+def policy_values(
+    forward: ForwardBelief, posterior: RewardPosterior, policies: FloatArray, normals: FloatArray
+) -> FloatArray:
+    """The objective of eq:final_policy_optimization, by Monte Carlo over outcomes."""
+    values = np.empty(len(policies))
+    for start in range(0, len(policies), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        prediction = forward.predict(policies[block])
+        outcomes = sample(prediction.mean[:, None], prediction.variance[:, None], normals)
+        flat = outcomes.reshape(-1, outcomes.shape[2]).astype(np.float32)
+        rewards = posterior.mean_reward(flat).reshape(outcomes.shape[:2])
+        values[block] = rewards.mean(axis=1)  # eq:final_policy_optimization
+    return values
+
+
+def value_and_gradient(
+    forward: ForwardBelief, posterior: RewardPosterior, policy: FloatArray, normals: FloatArray
+) -> tuple[float, FloatArray]:
+    """The same objective at one policy, with its gradient through mean and variance."""
+    kernel = forward.kernel(policy[None])[0]
+    slopes = -kernel[:, None] * (policy - forward.policies) / forward.hyper.length_scale**2
+    explained = forward.inverse_factor @ kernel
+    leverage = max(1 - float(explained @ explained), 0.0)
+    leverage_slope = -2 * (explained @ forward.inverse_factor) @ slopes
+    mean = forward.mean_at(kernel[None])[0]
+    mean_slope = forward.scale[:, None] * (forward.coefficients.T @ slopes)
+    deviation = np.sqrt(leverage * forward.epistemic_scale + forward.observation)
+    deviation_slope = np.multiply.outer(forward.epistemic_scale, leverage_slope)
+    deviation_slope /= 2 * deviation[:, None]
+    raw = mean + deviation * normals
+    outcomes = np.clip(raw, 0, 1)
+    reward_slope = posterior.features.gradient(outcomes, posterior.mean_weights)
+    reward_slope = np.where(raw == outcomes, reward_slope, 0.0)  # flat where clipped
+    gradient = reward_slope.mean(axis=0) @ mean_slope
+    gradient += (reward_slope * normals).mean(axis=0) @ deviation_slope
+    return float(posterior.mean_reward(outcomes).mean()), gradient
+
+
+def _refine(
+    settings: SelectionSettings,
+    forward: ForwardBelief,
+    posterior: RewardPosterior,
+    feasible: Feasible,
+    starts: FloatArray,
+    normals: FloatArray,
+) -> FloatArray:
+    """Climb from each start inside the box; what a callable rejects is stepped back from."""
+    lower, upper = feasible.box(starts.shape[1], None)
+
+    def loss(policy: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = value_and_gradient(forward, posterior, policy, normals)
+        return -value, -gradient
+
+    found = [starts]
+    for start in starts:
+        climbed = scipy.optimize.minimize(
+            loss,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=np.column_stack([lower, upper]),
+            options={"maxiter": settings.iterations},
+        ).x
+        path = start + np.linspace(1, 0, 11)[:, None] * (climbed - start)
+        path = np.clip(path, lower, upper)
+        found.append(path[feasible.contains(path)][:1])
+    candidates = np.concatenate(found)
+    values = [value_and_gradient(forward, posterior, policy, normals)[0] for policy in candidates]
+    return np.asarray(candidates[int(np.argmax(values))])
+
+
+def _describe(
+    settings: SelectionSettings,
+    forward: ForwardBelief,
+    posterior: RewardPosterior,
+    policy: FloatArray,
+    normals: FloatArray,
+) -> Recommendation:
+    prediction = forward.predict(policy[None])
+    mean, deviation = prediction.mean[0], np.sqrt(prediction.variance[0])
+    reach = norm.ppf(0.5 + settings.interval / 2) * deviation
+    outcomes = sample(mean, prediction.variance[0], normals)
+    rewards = posterior.reward_samples(outcomes).mean(axis=0)
+    tail = (1 - settings.interval) / 2
+    low, high = np.quantile(rewards, [tail, 1 - tail])
+    tried = forward.tried_leverage()
+    leverage = float(forward.leverage(policy[None])[0])
+    return Recommendation(
+        policy=policy,
+        outcome=np.clip(mean, 0, 1),
+        outcome_low=np.clip(mean - reach, 0, 1),
+        outcome_high=np.clip(mean + reach, 0, 1),
+        reward=float(posterior.mean_reward(outcomes).mean()),
+        reward_low=float(low),
+        reward_high=float(high),
+        extrapolates=bool(len(tried) == 0 or leverage > tried.max()),
+    )

@@ -1,0 +1,120 @@
+"""Everything that can be set, as one frozen value; a preset is a value of it, never other code."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from sfihilo.forward import ForwardSettings
+from sfihilo.inverse import InverseSettings
+from sfihilo.querying import QuerySettings
+from sfihilo.recency import RecencySettings
+from sfihilo.selection import SelectionSettings
+
+Table = TypeVar("Table")
+
+
+@dataclass(frozen=True)
+class NoiseSettings:
+    """Noise levels that the lab knows of its own devices (tab:app_noise_settings)."""
+
+    measurement: float = 0.05
+    reward: float = 0.02
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Without arguments, the default preset; `Settings.paper` is the paper to the letter."""
+
+    policy_dim: int = 8
+    outcome_dim: int = 8
+    rule: str = "boundary_lookahead"
+    preset: str = "default"
+    forward: ForwardSettings = field(default_factory=ForwardSettings)
+    recency: RecencySettings = field(default_factory=RecencySettings)
+    inverse: InverseSettings = field(default_factory=InverseSettings)
+    query: QuerySettings = field(default_factory=QuerySettings)
+    selection: SelectionSettings = field(default_factory=SelectionSettings)
+    noise: NoiseSettings = field(default_factory=NoiseSettings)
+
+    def __post_init__(self) -> None:
+        for name in ("policy_dim", "outcome_dim"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name}: expected a whole number from 1, got {value!r}")
+        for name in ("measurement", "reward"):
+            if not 0 <= getattr(self.noise, name) < 1:
+                raise ValueError(
+                    f"noise {name}: expected a level in [0, 1), got {getattr(self.noise, name)!r}"
+                )
+
+    @staticmethod
+    def paper(
+        policy_dim: int = 8,
+        outcome_dim: int = 8,
+        rule: str = "boundary_lookahead",
+        **changes: Any,
+    ) -> Settings:
+        """The paper's tables to the letter."""
+        return Settings(
+            **{
+                "policy_dim": policy_dim,
+                "outcome_dim": outcome_dim,
+                "rule": rule,
+                "preset": "paper",
+                "forward": ForwardSettings(),
+                "inverse": InverseSettings(),
+                "query": QuerySettings(),
+                **changes,
+            }
+        )
+
+    @staticmethod
+    def default(
+        policy_dim: int = 8,
+        outcome_dim: int = 8,
+        rule: str = "boundary_lookahead",
+        **changes: Any,
+    ) -> Settings:
+        """The same loop with better inference: fewer questions."""
+        return Settings(policy_dim=policy_dim, outcome_dim=outcome_dim, rule=rule, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, texts and lists."""
+        return {
+            name: _listed(value) if isinstance(value, dict) else value
+            for name, value in dataclasses.asdict(self).items()
+        }
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> Settings:
+        parts = {
+            "forward": ForwardSettings,
+            "recency": RecencySettings,
+            "inverse": InverseSettings,
+            "query": QuerySettings,
+            "selection": SelectionSettings,
+            "noise": NoiseSettings,
+        }
+        values = dict(record)
+        for name, kind in parts.items():
+            if name in values:
+                values[name] = _table(kind, values[name], name)
+        return _table(Settings, values, "settings")
+
+
+def _listed(table: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in table.items()
+    }
+
+
+def _table(kind: type[Table], values: dict[str, Any], name: str) -> Table:
+    known = {entry.name for entry in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(set(values) - known)
+    if unknown:
+        raise ValueError(f"{name}: expected some of {sorted(known)}, got also {unknown}")
+    return kind(
+        **{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    )
