@@ -20,6 +20,7 @@ is several times faster than a triangular solve of the same size.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -102,6 +103,19 @@ class ForwardBelief:
     def noise(self) -> float:
         return self.hyper.ridge + self.settings.jitter
 
+    @property
+    def working_dtype(self) -> type[np.float32] | type[np.float64]:
+        """Single precision for pools, unless the ridge is so small that its rounding would show."""
+        return np.float64 if self.hyper.ridge < 1e-3 else np.float32
+
+    @cached_property
+    def _single_factor(self) -> FloatArray:
+        return self.inverse_factor.astype(np.float32)
+
+    def factor_like(self, array: FloatArray) -> FloatArray:
+        """L^-1 in the precision of `array`; the factorisation itself is always in double."""
+        return self._single_factor if array.dtype == np.float32 else self.inverse_factor
+
     def kernel(self, policies: FloatArray) -> FloatArray:
         """k_t(tau), one row a policy."""
         return rbf(policies, self.policies.astype(policies.dtype), self.hyper.length_scale)
@@ -118,7 +132,7 @@ class ForwardBelief:
         return self.leverage_at(self.kernel(policies))
 
     def leverage_at(self, kernel: FloatArray) -> FloatArray:
-        explained = kernel @ self.inverse_factor.T.astype(kernel.dtype)
+        explained = kernel @ self.factor_like(kernel).T
         return np.maximum(
             1 - np.einsum("ij,ij->i", explained, explained), 0
         )  # eq:app_forward_leverage

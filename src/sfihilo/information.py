@@ -77,31 +77,36 @@ class Labels:
         weights = weights.astype(np.float32)
         chance = np.empty((len(outcomes), weights.shape[1]), np.float32)
         doubt = np.empty_like(chance)
-        anchor = self.features(self.anchor)
         features = self.features(outcomes.astype(np.float32, copy=False))
-        np.subtract(anchor, features, out=features)
+        np.subtract(self.features(self.anchor), features, out=features)
+        buffers = np.empty((4, _ROWS, len(self.slopes)), np.float32)
         for start in range(0, len(outcomes), _ROWS):
-            rows = slice(start, start + _ROWS)
-            probability, entropy = _label_of(features[rows] @ self.directions)
-            chance[rows] = probability @ weights
-            doubt[rows] = entropy @ weights
+            rows = slice(start, min(start + _ROWS, len(outcomes)))
+            margins, far, unlikely, total = buffers[:, : rows.stop - rows.start]
+            np.matmul(features[rows], self.directions, out=margins)
+            _label_of(margins, far, unlikely, total)
+            np.matmul(margins, weights, out=chance[rows])
+            np.matmul(far, weights, out=doubt[rows])
         return chance, doubt
 
 
-def _label_of(margins: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """sigma(x) and H(sigma(x)), in place and without cancellation at either end.
+def _label_of(
+    margins: FloatArray, far: FloatArray, unlikely: FloatArray, total: FloatArray
+) -> None:
+    """Turn margins x into sigma(x), and `far` into H(sigma(x)), in place.
 
-    With a = |x| and e = exp(-a): the likelier label has p = 1 / (1 + e), and H = a e p - log p.
+    With a = |x| and e = exp(-a), the unlikelier label has q = e / (1 + e), and without cancellation
+    at either end H = a q + log(1 + e).
     """
-    far = np.abs(margins)
+    np.abs(margins, out=far)
     np.minimum(far, np.float32(_CERTAIN), out=far)
-    unlikely = np.exp(-far)
-    likely = unlikely + np.float32(1)
-    np.reciprocal(likely, out=likely)
-    unlikely *= likely
-    far *= unlikely
-    far -= np.log(likely)
-    likely -= np.float32(0.5)
-    np.copysign(likely, margins, out=likely)
-    likely += np.float32(0.5)
-    return likely, far
+    np.negative(far, out=unlikely)
+    np.exp(unlikely, out=unlikely)
+    np.add(unlikely, np.float32(1), out=total)
+    np.divide(unlikely, total, out=unlikely)
+    np.multiply(far, unlikely, out=far)
+    np.log(total, out=total)
+    np.add(far, total, out=far)
+    np.subtract(np.float32(0.5), unlikely, out=unlikely)
+    np.copysign(unlikely, margins, out=margins)
+    np.add(margins, np.float32(0.5), out=margins)

@@ -126,7 +126,7 @@ def look(state: State, feasible: Feasible | None = None) -> Selection:
         previous=state.history.previous_policy,
         anchor=np.zeros(settings.outcome_dim) if anchor is None else anchor,
         forward=state.forward,
-        posterior=state.posterior(),
+        sampled=state.posterior,
         gap_std=float(np.sqrt(2)) * settings.noise.reward,
         random=random,
     )

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -62,9 +63,14 @@ class Situation:
     previous: FloatArray | None
     anchor: FloatArray
     forward: ForwardBelief
-    posterior: RewardPosterior
+    sampled: Callable[[], RewardPosterior]
     gap_std: float
     random: Callable[[str], np.random.Generator]
+
+    @cached_property
+    def posterior(self) -> RewardPosterior:
+        """Computed when first looked at: not every rule looks."""
+        return self.sampled()
 
     def pool(self) -> FloatArray:
         count = self.settings.pool_size(self.policy_dim)
@@ -193,9 +199,7 @@ def region_utility(labels: Labels, samples: FloatArray, weights: FloatArray) -> 
 def _information(situation: Situation, pool: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Kernel rows of the pool, and the mutual information at its mean outcomes."""
     forward = situation.forward
-    # Single precision costs a relative 1e-7 over the ridge; below this ridge that would show.
-    precise = forward.hyper.ridge < 1e-3
-    kernel = forward.kernel(pool if precise else pool.astype(np.float32))
+    kernel = forward.kernel(pool.astype(forward.working_dtype))
     outcomes = forward.mean_at(kernel).astype(np.float32)
     return kernel, mean_information(
         situation.posterior, situation.anchor, outcomes, situation.gap_std

@@ -33,14 +33,14 @@ def rank_by_reducible(
     variance_count: int,
 ) -> Ranking:
     """Top policies of the pool by s_rank and by s_var."""
-    factor = forward.inverse_factor.astype(kernel.dtype)
+    factor = forward.factor_like(kernel)
     leverage = np.ones(len(kernel))
     active = np.arange(len(kernel))
     exact = np.zeros(len(kernel), dtype=bool)
     for start in range(0, len(factor), _ROWS):
         stop = min(start + _ROWS, len(factor))
-        rows = kernel if len(active) == len(kernel) else kernel[active]
-        explained = rows[:, :stop] @ factor[start:stop, :stop].T
+        rows = kernel[:, :stop] if len(active) == len(kernel) else kernel[:, :stop][active]
+        explained = rows @ factor[start:stop, :stop].T
         leverage[active] -= np.einsum("ij,ij->i", explained, explained)
         if stop == len(factor):
             break
@@ -98,4 +98,9 @@ def _contenders(
 
 def top(scores: FloatArray, count: int) -> IntArray:
     """Indices of the largest scores, descending, the earlier one first where they are equal."""
-    return np.argsort(-scores, kind="stable")[:count]
+    if 0 < count < len(scores):
+        least = np.partition(scores, -count)[-count]
+        candidates = np.flatnonzero(scores >= least)
+    else:
+        candidates = np.arange(len(scores))
+    return candidates[np.argsort(-scores[candidates], kind="stable")][:count]

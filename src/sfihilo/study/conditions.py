@@ -1,0 +1,266 @@
+"""The conditions of the study as data (paper: figure fig:final_results and the appendix figures).
+
+A panel is a list of rows, a row is a condition with the rules that run in it. Adding a condition to
+a panel is adding a row. Panels share what they have in common: a (condition, rule, preset, user) is
+run once, however many panels show it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sfihilo.recency import RecencySettings
+from sfihilo.settings import Settings
+from sfihilo.study.evaluation import EvaluationSettings
+from sfihilo.study.noise import NoiseLevels
+from sfihilo.study.users import Judges, SimulatedUser, UserSettings, sample_user
+
+Preset = Literal["paper", "default"]
+Recency = Literal["unweighted", "known", "learned"]
+STUDY_SEED = 2026
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A world and what the learner is told of it. Its name names its files, so it is unique."""
+
+    name: str
+    policy_dim: int = 8
+    outcome_dim: int = 8
+    noise_scale: float = 1.0
+    drift: bool = False
+    recency: Recency = "unweighted"
+    missing: int = 0
+    extra: int = 0
+    reward: str = "rbf"
+    judges: Judges = "measured"
+
+    @property
+    def visible(self) -> int:
+        """How many outcomes the learner sees."""
+        return self.outcome_dim - self.missing + self.extra
+
+    @property
+    def noise(self) -> NoiseLevels:
+        return NoiseLevels().scaled(self.noise_scale)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One place on a panel's axis."""
+
+    condition: Condition
+    rules: tuple[str, ...]
+    x: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The smallest piece of the study: one user, rule, condition and preset, from start to end."""
+
+    condition: Condition
+    rule: str
+    preset: Preset
+    user: int
+    queries: int = 1000
+    study_seed: int = STUDY_SEED
+    evaluation: EvaluationSettings = EvaluationSettings()
+    users: UserSettings = UserSettings()
+
+    @property
+    def key(self) -> str:
+        """Its name within a preset's results."""
+        return f"{self.condition.name}--{file_name(self.rule)}--u{self.user:03d}"
+
+
+RANDOM, INFORMATION, LOOKAHEAD = "random", "mutual_information", "boundary_lookahead"
+RULES = (RANDOM, INFORMATION, LOOKAHEAD)
+
+BASE = Condition("base")
+TEN = Condition("d10", policy_dim=10, outcome_dim=10)
+
+
+def _dimension(dim: int) -> Condition:
+    if dim == BASE.outcome_dim:
+        return BASE
+    return Condition(f"d{dim:02d}", policy_dim=dim, outcome_dim=dim)
+
+
+def _noise(scale: float) -> Condition:
+    return BASE if scale == 1 else replace(BASE, name=f"noise{scale:g}", noise_scale=scale)
+
+
+def _drift(variant: Recency) -> Condition:
+    return replace(BASE, name=f"drift_{variant}", drift=True, recency=variant)
+
+
+def _missing(count: int) -> Condition:
+    return TEN if count == 0 else replace(TEN, name=f"missing{count}", missing=count)
+
+
+def _extra(count: int) -> Condition:
+    return TEN if count == 0 else replace(TEN, name=f"extra{count}", extra=count)
+
+
+_STANDARD = (Row(BASE, RULES, 8, "d = 8"),)
+_HIDDEN = (0, 1, 2, 3, 5)
+
+PANELS: dict[str, tuple[Row, ...]] = {
+    "A": _STANDARD,
+    "B": _STANDARD,
+    "C": tuple(Row(_dimension(dim), RULES, dim, str(dim)) for dim in (2, 4, 6, 8, 10, 12)),
+    "D": _STANDARD,
+    "E": tuple(
+        Row(_noise(scale), RULES, scale, "none" if scale == 0 else f"{scale:g}x")
+        for scale in (0, 0.5, 1, 2)
+    ),
+    "F": (
+        Row(BASE, (LOOKAHEAD,), 0, "Gaussian process"),
+        Row(replace(BASE, name="linear", reward="linear"), (LOOKAHEAD,), 1, "linear"),
+    ),
+    "G": (
+        Row(_drift("unweighted"), (LOOKAHEAD,), 0, "unweighted"),
+        Row(_drift("known"), (LOOKAHEAD,), 1, "known decay"),
+        Row(_drift("learned"), (LOOKAHEAD,), 2, "learned decay"),
+    ),
+    "H": tuple(
+        Row(_missing(count), (LOOKAHEAD,) if count else (RANDOM, LOOKAHEAD), count, str(count))
+        for count in _HIDDEN
+    ),
+    "I": tuple(
+        Row(_extra(count), (LOOKAHEAD,) if count else (RANDOM, LOOKAHEAD), count, str(count))
+        for count in _HIDDEN
+    ),
+    "diagnostics": (),  # pictures of the users themselves: nothing to run
+    "extrapolation": _STANDARD,
+    "gap": _STANDARD,
+}
+
+TITLES: dict[str, str] = {
+    "A": "learning curves of three query rules",
+    "B": "by true reward gap",
+    "C": "outcome dimensionality",
+    "D": "forward RMSE area under the curve",
+    "E": "noise level",
+    "F": "Gaussian process against linear reward",
+    "G": "motor adaptation, three recency variants",
+    "H": "missing outcomes",
+    "I": "extra outcomes",
+    "diagnostics": "appendix: simulated users",
+    "extrapolation": "appendix: estimating queries to 10 %",
+    "gap": "appendix: final policy reward gap",
+}
+
+
+def file_name(text: str) -> str:
+    """A rule's or model's name as a piece of a file name."""
+    return text.replace(":", ".").replace("/", ".")
+
+
+def panel_rows(panels: Sequence[str]) -> list[Row]:
+    """The rows of the panels (all when none is named), each (condition, rule) once."""
+    unknown = [name for name in panels if name not in PANELS]
+    if unknown:
+        raise ValueError(f"unknown panel {unknown[0]!r}: expected one of {', '.join(PANELS)}")
+    seen: set[tuple[Condition, str]] = set()
+    rows = []
+    for name in panels or PANELS:
+        for row in PANELS[name]:
+            rules = tuple(rule for rule in row.rules if (row.condition, rule) not in seen)
+            seen.update((row.condition, rule) for rule in rules)
+            if rules:
+                rows.append(replace(row, rules=rules))
+    return rows
+
+
+def with_rules(rows: Sequence[Row], rules: Sequence[str]) -> list[Row]:
+    """The same conditions under other rules (a user's own), each condition once."""
+    conditions = dict.fromkeys(row.condition for row in rows)
+    labels = {row.condition: row for row in reversed(rows)}
+    return [replace(labels[condition], rules=tuple(rules)) for condition in conditions]
+
+
+def with_reward(rows: Sequence[Row], reward: str) -> list[Row]:
+    """The same rows under another reward model (a user's own "module:function")."""
+    return [
+        replace(
+            row,
+            condition=replace(
+                row.condition, name=f"{row.condition.name}-{file_name(reward)}", reward=reward
+            ),
+        )
+        for row in rows
+        if row.condition.reward == "rbf"
+    ]
+
+
+def units_of(
+    rows: Sequence[Row], users: Sequence[int], preset: Preset, template: Unit | None = None
+) -> list[Unit]:
+    """User by user, so that a study that is stopped early has every condition for the same users.
+
+    ``template`` carries what all units share: queries, study seed, evaluation and user settings.
+    """
+    template = template or Unit(BASE, RANDOM, preset, 0)
+    return [
+        replace(template, condition=row.condition, rule=rule, preset=preset, user=user)
+        for user in users
+        for row in rows
+        for rule in row.rules
+    ]
+
+
+def derived_seed(study_seed: int, user: int, purpose: str) -> int:
+    """Seeds of users and learners: the same for every rule, preset and condition."""
+    text = f"{study_seed}/{user}/{purpose}".encode()
+    return int.from_bytes(hashlib.sha256(text).digest()[:6], "big")
+
+
+def simulated_user(unit: Unit) -> SimulatedUser:
+    """The person of this unit: the same for every rule and preset."""
+    condition = unit.condition
+    return sample_user(
+        condition.policy_dim,
+        condition.outcome_dim,
+        derived_seed(unit.study_seed, unit.user, "user"),
+        visible=condition.visible,
+        noise=condition.noise,
+        judges=condition.judges,
+        drift=condition.drift,
+        settings=unit.users,
+    )
+
+
+def learner_settings(unit: Unit) -> Settings:
+    """The preset, told what the lab would know: dimensions, noise levels, the chosen models."""
+    condition, noise = unit.condition, unit.condition.noise
+    make = {"paper": Settings.paper, "default": Settings.default}[unit.preset]
+    settings = make(condition.policy_dim, condition.visible, unit.rule)
+    inverse = settings.inverse
+    if condition.reward != "rbf":
+        inverse = replace(inverse, features=condition.reward)
+    return replace(
+        settings,
+        inverse=inverse,
+        recency=_recency(settings.recency, condition, unit.users),
+        noise=replace(settings.noise, measurement=noise.measurement, reward=noise.reward),
+    )
+
+
+def _recency(
+    recency: RecencySettings, condition: Condition, users: UserSettings
+) -> RecencySettings:
+    if condition.recency == "known":
+        return replace(recency, variant="known", decay_time=users.time_constant)
+    return replace(recency, variant=condition.recency)
+
+
+def user_indices(count: int) -> range:
+    """The first ``count`` users of the study."""
+    if count < 1:
+        raise ValueError(f"expected at least one user, got {count}")
+    return range(count)

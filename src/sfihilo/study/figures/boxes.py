@@ -1,0 +1,140 @@
+"""Grouped boxplots over users, each box annotated with its change and significance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from sfihilo.history import FloatArray
+from sfihilo.study.figures import style
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """One box: a number a user, its colour, its name for the legend, what is written above it."""
+
+    values: FloatArray
+    colour: str
+    name: str
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Boxes that stand together over one label of the horizontal axis."""
+
+    label: str
+    boxes: tuple[Box, ...]
+
+
+def positions(groups: Sequence[Group], gap: float = 0.9) -> list[list[float]]:
+    """Where each box stands: one unit apart within a group, and a gap between groups."""
+    places: list[list[float]] = []
+    start = 0.0
+    for group in groups:
+        places.append([start + index for index in range(len(group.boxes))])
+        start += len(group.boxes) + gap
+    return places
+
+
+def spread(count: int, width: float = 0.24) -> FloatArray:
+    """Fixed sideways offsets (golden-ratio sequence): points part without being random."""
+    return width * (2 * ((np.arange(count) * 0.618034) % 1.0) - 1)
+
+
+def draw_box(axes: Axes, place: float, box: Box) -> None:
+    """Quartiles, whiskers to the last point within 1.5 quartile ranges, and every user."""
+    finite = box.values[np.isfinite(box.values)]
+    if finite.size == 0:
+        return
+    axes.boxplot(
+        [finite],
+        positions=[place],
+        widths=0.72,
+        showfliers=False,
+        manage_ticks=False,
+        patch_artist=True,
+        boxprops={"facecolor": box.colour, "alpha": 0.28, "linewidth": 0},
+        medianprops={"color": box.colour, "linewidth": 1.6, "solid_capstyle": "butt"},
+        whiskerprops={"color": box.colour, "linewidth": 0.7},
+        capprops={"color": box.colour, "linewidth": 0.7},
+    )
+    axes.plot(
+        place + spread(finite.size),
+        finite,
+        linestyle="none",
+        marker="o",
+        markersize=1.7,
+        markeredgewidth=0,
+        alpha=0.65,
+        color=box.colour,
+    )
+
+
+def write_notes(axes: Axes, groups: Sequence[Group], upright: bool) -> None:
+    """The notes above the boxes, after the limits are known, each just above its own points."""
+    for group, places in zip(groups, positions(groups), strict=True):
+        for box, place in zip(group.boxes, places, strict=True):
+            finite = box.values[np.isfinite(box.values)]
+            if not box.note or finite.size == 0:
+                continue
+            axes.annotate(
+                box.note,
+                xy=(place, float(finite.max())),
+                xytext=(0, 3),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                rotation=90 if upright else 0,
+                fontsize=5.2,
+                linespacing=0.95,
+                color=style.BLACK,
+                annotation_clip=False,
+            )
+
+
+def grouped_boxes(
+    axes: Axes,
+    groups: Sequence[Group],
+    *,
+    log: bool = False,
+    upright: bool = False,
+    headroom: float = 0.3,
+) -> None:
+    """Draw all groups; `headroom` is the share of the height kept free for the notes."""
+    for group, places in zip(groups, positions(groups), strict=True):
+        for box, place in zip(group.boxes, places, strict=True):
+            draw_box(axes, place, box)
+    centres = [float(np.mean(places)) for places in positions(groups) if places]
+    axes.set_xticks(centres, [group.label for group in groups if group.boxes])
+    axes.tick_params(axis="x", length=0)
+    last = positions(groups)[-1][-1]
+    axes.set_xlim(-0.9, last + 0.9)
+    set_limits(axes, groups, log, headroom)
+    write_notes(axes, groups, upright)
+
+
+def set_limits(axes: Axes, groups: Sequence[Group], log: bool, headroom: float) -> None:
+    """Vertical limits from the data, with room for the notes, in linear or in log scale."""
+    values = np.concatenate([box.values for group in groups for box in group.boxes])
+    values = values[np.isfinite(values)]
+    if log:
+        axes.set_yscale("log")
+        low, high = np.log(values[values > 0].min()), np.log(values.max())
+        reach = max(high - low, 0.3)
+        axes.set_ylim(np.exp(low - 0.06 * reach), np.exp(high + headroom * reach))
+        plain_log_ticks(axes)
+    else:
+        low, high = min(0.0, float(values.min())), float(values.max())
+        axes.set_ylim(low, high + headroom * max(high - low, 1e-9))
+
+
+def plain_log_ticks(axes: Axes) -> None:
+    """Ticks at 1, 2 and 5 times powers of ten, written as people write counts."""
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,51 @@
+"""Learning curves: the mean over users with a bootstrap band."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.typing import LineStyleType
+
+from sfihilo.history import FloatArray
+from sfihilo.study.statistics import LEVEL, resampled_users
+
+
+def mean_band(values: FloatArray, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
+    """Pointwise bootstrap interval of the mean over users, for curves (users, checkpoints)."""
+    users = resampled_users(values.shape[0], "mean", 1000)
+    # A matrix of draw counts times the curves is the mean of each draw, without a large copy.
+    counts = np.apply_along_axis(np.bincount, 1, users, minlength=values.shape[0])
+    draws = counts @ values / values.shape[0]
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
+
+
+def mean_curve(
+    axes: Axes,
+    queries: FloatArray,
+    values: FloatArray,
+    *,
+    colour: str,
+    label: str,
+    line: LineStyleType = "solid",
+) -> None:
+    """One mean curve with its band (no band for one user)."""
+    if values.shape[0] > 1:
+        low, high = mean_band(values)
+        axes.fill_between(queries, low, high, color=colour, alpha=0.16, linewidth=0)
+    axes.plot(queries, values.mean(axis=0), color=colour, label=label, linestyle=line)
+
+
+def threshold_line(axes: Axes, height: float, text: str) -> None:
+    """A dashed horizontal line that says what it is."""
+    axes.axhline(height, color="#444444", linewidth=0.7, linestyle=(0, (4, 3)), zorder=0)
+    axes.annotate(
+        text,
+        xy=(0, height),
+        xycoords=("axes fraction", "data"),
+        xytext=(3, -2),
+        textcoords="offset points",
+        va="top",
+        fontsize=5.6,
+        color="#444444",
+    )

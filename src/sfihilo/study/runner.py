@@ -1,0 +1,206 @@
+"""Runs what is missing of a study, on any engine, until nothing is missing.
+
+A unit is stored atomically when it is done, and nothing else is remembered: stopping at any moment
+loses at most the units under way, and running the same command again goes on. A unit's bytes depend
+on the unit, the code and the machine, not on the order, the engine or the interruptions.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, Future, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Protocol
+
+from threadpoolctl import threadpool_limits
+
+from sfihilo.study.conditions import Unit
+from sfihilo.study.engines import Engine, lost_errors
+from sfihilo.study.simulate import run_unit
+from sfihilo.study.store import Provenance, Store, describe, encode
+
+_STALE_SECONDS = 3600
+_IDLE_PASSES = 3  # passes in a row that finish nothing, before the rest is given up
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker is sent."""
+
+    unit: Unit
+    provenance: Provenance
+    results: str | None  # None: send the table back, this worker may not see the folder
+    search_path: tuple[str, ...] = ()  # where a user's own rule or reward model lies
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a worker sends back."""
+
+    seconds: float
+    content: bytes | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """Keys of the units that were computed now, and why others could not be."""
+
+    finished: tuple[str, ...]
+    failed: Mapping[str, str]
+
+
+class Watcher(Protocol):
+    """Somebody who wants to know how it goes."""
+
+    def note(self, unit: Unit, seconds: float | None) -> None: ...
+
+
+@dataclass
+class Forecast:
+    """Time to go, from what units of the same condition and rule have cost so far."""
+
+    workers: int
+    left: list[Unit]
+    costs: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def learn(self, condition: str, rule: str, seconds: float) -> None:
+        self.costs[condition, rule].append(seconds)
+
+    def finish(self, unit: Unit, seconds: float | None) -> None:
+        self.left = [other for other in self.left if other.key != unit.key]
+        if seconds is not None:
+            self.learn(unit.condition.name, unit.rule, seconds)
+
+    def expected(self, unit: Unit) -> float | None:
+        """The mean of its own kind, else of its rule, else of everything."""
+        means = {kind: fmean(costs) for kind, costs in self.costs.items()}
+        kind = (unit.condition.name, unit.rule)
+        if kind in means:
+            return means[kind]
+        alike = [mean for (_, rule), mean in means.items() if rule == unit.rule]
+        known = alike or list(means.values())
+        return fmean(known) if known else None
+
+    def seconds_to_go(self) -> float | None:
+        """None until something has finished: a guess would not be honest."""
+        costs = [self.expected(unit) for unit in self.left]
+        known = [cost for cost in costs if cost is not None]
+        if len(known) < len(costs):
+            return None
+        # Whatever the number of workers, the longest unit takes its time.
+        return max([sum(known) / self.workers, *known], default=0.0)
+
+
+def execute(job: Job) -> Finished:
+    """In a worker: compute one unit with one BLAS thread, and store it if the folder is shared."""
+    for folder in job.search_path:
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    store = Store(Path(job.results), job.unit.preset) if job.results is not None else None
+    if store is not None and store.path(job.unit).exists():
+        return Finished(0.0, None)  # another runner on the same folder was quicker
+    begun = time.perf_counter()
+    with threadpool_limits(limits=1):
+        table = run_unit(job.unit)
+    content = encode(table, describe(job.unit, job.provenance))
+    seconds = time.perf_counter() - begun
+    if store is None:
+        return Finished(seconds, content)
+    store.write(job.unit, content)
+    return Finished(seconds, None)
+
+
+def pending(units: Sequence[Unit], store: Store) -> list[Unit]:
+    """The units that are not stored yet, in their order, each once."""
+    done = store.done()
+    return list({unit.key: unit for unit in units if unit.key not in done}.values())
+
+
+def run(
+    units: Sequence[Unit],
+    store: Store,
+    engine: Engine,
+    watcher: Watcher | None = None,
+    search_path: Sequence[str] = (),
+) -> Report:
+    """Compute and store all units that are missing; units that fail are reported at the end."""
+    if not units:
+        return Report((), {})
+    store.agree(units[0])
+    clear_partial(store)
+    provenance = Provenance.here()
+    results = str(store.results.resolve()) if engine.shares_files else None
+    waiting = pending(units, store)
+    finished: list[str] = []
+    failed: dict[str, str] = {}
+    idle = 0
+    while waiting and idle < _IDLE_PASSES:
+        before = len(finished) + len(failed)
+        jobs = [Job(unit, provenance, results, tuple(search_path)) for unit in waiting]
+        with engine.start() as executor:
+            lost = _one_pass(executor, jobs, store, watcher, finished, failed)
+        idle = 0 if len(finished) + len(failed) > before else idle + 1
+        done = store.done()
+        waiting = [unit for unit in lost if unit.key not in done]
+    failed.update({unit.key: f"lost its worker {_IDLE_PASSES} times" for unit in waiting})
+    return Report(tuple(finished), failed)
+
+
+def _one_pass(
+    executor: Executor,
+    jobs: Sequence[Job],
+    store: Store,
+    watcher: Watcher | None,
+    finished: list[str],
+    failed: dict[str, str],
+) -> list[Unit]:
+    """Submit everything, take what comes; returns the units that went down with a worker."""
+    lost_types = lost_errors()
+    lost = []
+    futures, unsent = _submit(executor, jobs, lost_types)
+    for future in as_completed(futures):
+        unit = futures.pop(future).unit
+        seconds: float | None = None
+        try:
+            result: Finished = future.result()
+        except lost_types:
+            lost.append(unit)
+            continue
+        except Exception as error:  # noqa: BLE001 - one bad unit must not stop the others
+            failed[unit.key] = "".join(traceback.format_exception(error))
+        else:
+            if result.content is not None:
+                store.write(unit, result.content)
+            seconds = result.seconds or None
+            if seconds is not None:
+                store.note_timing(unit, seconds)
+            finished.append(unit.key)
+        if watcher is not None:
+            watcher.note(unit, seconds)
+    return lost + unsent
+
+
+def _submit(
+    executor: Executor, jobs: Sequence[Job], lost_types: tuple[type[BaseException], ...]
+) -> tuple[dict[Future[Any], Job], list[Unit]]:
+    """A pool may break while it is being filled: what was not taken is lost too."""
+    futures: dict[Future[Any], Job] = {}
+    for index, job in enumerate(jobs):
+        try:
+            futures[executor.submit(execute, job)] = job
+        except lost_types:
+            return futures, [job.unit for job in jobs[index:]]
+    return futures, []
+
+
+def clear_partial(store: Store) -> None:
+    """Remove what killed workers left half written; young files may be somebody's under way."""
+    for path in store.units.glob(".*.partial"):
+        if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,359 @@
+"""Results on disk: one Parquet file a unit, renamed into place when whole: existing means done.
+
+    <results>/units/<preset>/<unit>.parquet     raw, one a unit, not committed
+    <results>/<preset>/<condition>.parquet      packed, one a condition, small enough to commit
+    <results>/<preset>/study.json               what all units share: queries, seed, evaluation
+    <results>/<preset>/timings.jsonl            wall time, kept out of the reproducible tables
+
+A unit counts as done when it is in either place. The schema of each table carries the version, the
+commit, the settings, the seeds and the environment that made it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import scipy
+
+from sfihilo.study.conditions import Unit, derived_seed, learner_settings
+
+_META = b"sfihilo"
+COLUMNS = ("preset", "condition", "rule", "user", "query", "metric", "value")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where and by what a unit was computed; the same for every unit of one run on one machine."""
+
+    version: str
+    commit: str
+
+    @staticmethod
+    def here() -> Provenance:
+        try:
+            version = metadata.version("sfihilo")
+        except metadata.PackageNotFoundError:
+            version = "unknown"
+        return Provenance(version, _commit(Path(__file__).parent))
+
+
+def _commit(folder: Path) -> str:
+    """The commit of the checkout that holds the package, marked when its sources were changed."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(folder), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        # An installed package may lie inside somebody else's checkout: that commit says nothing.
+        if not git("ls-files", "--", "store.py"):
+            return "unknown"
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", str(folder.parent))
+        return git("rev-parse", "HEAD") + ("-changed" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def environment() -> dict[str, str]:
+    """What the last digits of a result depend on."""
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu": _cpu(),
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def describe(unit: Unit, provenance: Provenance) -> dict[str, Any]:
+    """What a unit's file says about itself."""
+    return {
+        "key": unit.key,
+        "preset": unit.preset,
+        "condition": asdict(unit.condition),
+        "rule": unit.rule,
+        "user": unit.user,
+        "queries": unit.queries,
+        "study_seed": unit.study_seed,
+        "user_seed": derived_seed(unit.study_seed, unit.user, "user"),
+        "learner_seed": derived_seed(unit.study_seed, unit.user, "learner"),
+        "settings": learner_settings(unit).to_dict(),
+        "version": provenance.version,
+        "commit": provenance.commit,
+        "environment": environment(),
+    }
+
+
+def encode(table: pd.DataFrame, about: Mapping[str, Any]) -> bytes:
+    """A Parquet file as bytes: the same table and description give the same bytes."""
+    fields: list[tuple[str, pa.DataType]] = [
+        ("query", pa.int32()),
+        ("metric", pa.string()),
+        ("value", pa.float64()),
+    ]
+    schema = pa.schema(fields, metadata={_META: json.dumps(about, sort_keys=True).encode()})
+    arrays = [pa.array(table[name].to_numpy(), type=kind) for name, kind in fields]
+    return _parquet(pa.table(arrays, schema=schema))
+
+
+def _parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    # Values have random low digits, which a dictionary cannot shorten but byte streams can.
+    pq.write_table(
+        table,
+        sink,
+        compression="zstd",
+        compression_level=9,
+        use_dictionary=[name for name in table.column_names if name != "value"],
+        column_encoding={"value": "BYTE_STREAM_SPLIT"},
+    )
+    return bytes(sink.getvalue())
+
+
+def decode(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """A stored table and what it says about itself."""
+    table = pq.read_table(path)
+    raw = (table.schema.metadata or {}).get(_META)
+    if raw is None:
+        raise ValueError(f"{path}: not a table of a sfihilo study")
+    return table.to_pandas(), json.loads(raw)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Either the whole file is there under its name, or nothing is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".partial")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the rename itself must survive a power cut too
+    finally:
+        os.close(folder)
+
+
+@dataclass(frozen=True)
+class Store:
+    """The results of one preset."""
+
+    results: Path
+    preset: str
+
+    @property
+    def units(self) -> Path:
+        return self.results / "units" / self.preset
+
+    @property
+    def packed(self) -> Path:
+        return self.results / self.preset
+
+    @property
+    def timings(self) -> Path:
+        return self.packed / "timings.jsonl"
+
+    def path(self, unit: Unit) -> Path:
+        return self.units / f"{unit.key}.parquet"
+
+    def write(self, unit: Unit, content: bytes) -> None:
+        write_atomically(self.path(unit), content)
+
+    def done(self) -> set[str]:
+        """Keys of the units that need not be run again."""
+        keys = {path.stem for path in self.units.glob("*.parquet")}
+        for path in sorted(self.packed.glob("*.parquet")):
+            keys.update(about["key"] for about in _packed_units(path))
+        return keys
+
+    def agree(self, unit: Unit) -> None:
+        """Refuse to mix units of different budgets, seeds or evaluations in one folder."""
+        wanted = json.loads(json.dumps(shared(unit)))
+        path = self.packed / "study.json"
+        if not path.exists():
+            write_atomically(path, (json.dumps(wanted, indent=1, sort_keys=True) + "\n").encode())
+            return
+        found = json.loads(path.read_text())
+        if found != wanted:
+            names = [name for name in wanted if found.get(name) != wanted[name]]
+            raise ValueError(
+                f"{path.parent} holds a study with other {', '.join(names)} "
+                f"(there: {[found.get(name) for name in names]}, "
+                f"asked for: {[wanted[name] for name in names]}); choose another folder with --out"
+            )
+
+    def note_timing(self, unit: Unit, seconds: float) -> None:
+        """Wall time of a unit, one line each; never part of the reproducible tables."""
+        self.timings.parent.mkdir(parents=True, exist_ok=True)
+        line = {
+            "condition": unit.condition.name,
+            "rule": unit.rule,
+            "user": unit.user,
+            "queries": unit.queries,
+            "seconds": round(seconds, 3),
+        }
+        with self.timings.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def read_timings(self) -> list[dict[str, Any]]:
+        if not self.timings.exists():
+            return []
+        lines = self.timings.read_text().splitlines()
+        found = []
+        for line in lines:
+            try:
+                found.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue  # a line that a kill cut short; only an estimate is lost
+        return found
+
+    def read(self) -> pd.DataFrame:
+        """All results of the preset, packed and raw, as one tidy table with COLUMNS."""
+        packed = [(path, pq.read_table(path).to_pandas()) for path in _sorted(self.packed)]
+        raw = [_labelled(*decode(path)) for path in _sorted(self.units)]
+        fresh = {(table["condition"][0], table["rule"][0], table["user"][0]) for table in raw}
+        tables = [_without(table, fresh) for _, table in packed] + raw
+        if not tables:
+            return pd.DataFrame({name: [] for name in COLUMNS})
+        table = pd.concat(tables, ignore_index=True)
+        table.insert(0, "preset", self.preset)
+        order = ["condition", "rule", "user", "query"]
+        return table.sort_values(order, kind="stable", ignore_index=True)[list(COLUMNS)]
+
+    def pack(self) -> list[Path]:
+        """Fold the raw units into one small table a condition; raw files stay where they are."""
+        raw = [decode(path) for path in _sorted(self.units)]
+        names = sorted({about["condition"]["name"] for _, about in raw})
+        written = []
+        for name in names:
+            fresh = [(table, about) for table, about in raw if about["condition"]["name"] == name]
+            path = self.packed / f"{name}.parquet"
+            content = _pack(path, fresh)
+            if not path.exists() or path.read_bytes() != content:
+                write_atomically(path, content)
+            written.append(path)
+        return written
+
+
+def shared(unit: Unit) -> dict[str, Any]:
+    """What every unit of a preset's folder has in common."""
+    return {
+        "queries": unit.queries,
+        "study_seed": unit.study_seed,
+        "evaluation": asdict(unit.evaluation),
+        "users": asdict(unit.users),
+    }
+
+
+def read_results(results: Path) -> pd.DataFrame:
+    """The results of all presets in a folder, as one tidy table with COLUMNS."""
+    folders = [path for path in (results, results / "units") if path.is_dir()]
+    presets = {child.name for path in folders for child in path.iterdir() if child.is_dir()}
+    tables = [Store(results, preset).read() for preset in sorted(presets)]
+    tables = [table for table in tables if len(table)]
+    if not tables:
+        raise ValueError(f"{results}: no results of a study here")
+    return pd.concat(tables, ignore_index=True)
+
+
+def export(results: Path, out: Path) -> list[Path]:
+    """One CSV file a preset and condition."""
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    for (preset, condition), table in read_results(results).groupby(["preset", "condition"]):
+        path = out / f"{preset}-{condition}.csv"
+        table.to_csv(path, index=False)
+        written.append(path)
+    return written
+
+
+def _sorted(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.parquet"))
+
+
+def _labelled(table: pd.DataFrame, about: Mapping[str, Any]) -> pd.DataFrame:
+    return table.assign(
+        condition=about["condition"]["name"], rule=about["rule"], user=about["user"]
+    )
+
+
+def _without(table: pd.DataFrame, keys: set[tuple[str, str, int]]) -> pd.DataFrame:
+    """Rows of the units that are not in ``keys``: a raw file replaces its packed copy."""
+    if not keys:
+        return table
+    names = zip(table["condition"], table["rule"], table["user"], strict=True)
+    return table[[name not in keys for name in names]]
+
+
+def _packed_units(path: Path) -> list[dict[str, Any]]:
+    raw = (pq.read_schema(path).metadata or {}).get(_META)
+    if raw is None:
+        raise ValueError(f"{path}: not a table of a sfihilo study")
+    about = json.loads(raw)
+    common: list[dict[str, Any]] = about["common"]
+    return [{**common[unit["common"]], **unit} for unit in about["units"]]
+
+
+def _pack(path: Path, fresh: list[tuple[pd.DataFrame, dict[str, Any]]]) -> bytes:
+    tables = [_labelled(table, about) for table, about in fresh]
+    abouts = [about for _, about in fresh]
+    if path.exists():
+        keys = {about["key"] for about in abouts}
+        names = {(about["condition"]["name"], about["rule"], about["user"]) for about in abouts}
+        tables.append(_without(pq.read_table(path).to_pandas(), names))
+        abouts += [about for about in _packed_units(path) if about["key"] not in keys]
+    table = pd.concat(tables, ignore_index=True)
+    table = table.sort_values(["rule", "user", "query"], kind="stable", ignore_index=True)
+    fields: list[tuple[str, pa.DataType]] = [
+        ("condition", pa.string()),
+        ("rule", pa.string()),
+        ("user", pa.int32()),
+        ("query", pa.int32()),
+        ("metric", pa.string()),
+        ("value", pa.float64()),
+    ]
+    about = json.dumps(_fold(abouts), sort_keys=True).encode()
+    schema = pa.schema(fields, metadata={_META: about})
+    arrays = [pa.array(table[name].to_numpy(), type=kind) for name, kind in fields]
+    return _parquet(pa.table(arrays, schema=schema))
+
+
+def _fold(abouts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Descriptions of many units without repeating what they share."""
+    own = ("key", "user", "user_seed", "learner_seed")
+    common: list[dict[str, Any]] = []
+    units = []
+    for about in sorted(abouts, key=lambda about: str(about["key"])):
+        rest = {name: value for name, value in about.items() if name not in (*own, "common")}
+        if rest not in common:
+            common.append(rest)
+        units.append({**{name: about[name] for name in own}, "common": common.index(rest)})
+    return {"common": common, "units": units}
