@@ -77,7 +77,6 @@ def rbf(first: FloatArray, second: FloatArray, length_scale: float) -> FloatArra
     for start in range(0, len(a), _BLOCK):
         block = kernel[start : start + _BLOCK]
         np.matmul(left[start : start + _BLOCK], right, out=block)
-        np.minimum(block, 0, out=block)
         np.exp(block, out=block)  # eq:app_forward_kernel
     return kernel
 

@@ -84,22 +84,30 @@ class Terms(NamedTuple):
 
 
 def likelihood_terms(margins: FloatArray, labels: FloatArray, tie_odds: float) -> Terms:
-    """Logistic for decisive answers (eq:preference_likelihood), Davidson's for "same"."""
-    far = np.abs(margins)
-    near = np.exp(-np.minimum(far, 700.0))
+    """Logistic for decisive answers, Davidson's for "same"."""
+    near = np.exp(-np.minimum(np.abs(margins), 700.0))
     signed = labels * margins
-    decisive_value = np.log1p(near) + np.maximum(-signed, 0)  # eq:app_inverse_pairwise_likelihood
     wrong = np.where(signed > 0, near, 1.0) / (1 + near)
-    root = np.exp(-np.minimum(far, 1400.0) / 2)
+    terms = Terms(
+        np.log1p(near) + np.maximum(-signed, 0),  # eq:app_inverse_pairwise_likelihood
+        -labels * wrong,
+        near / (1 + near) ** 2,
+    )
+    ties = np.flatnonzero(labels == 0)
+    if ties.size:
+        for column, tied in zip(terms, _tie_terms(margins[ties], tie_odds), strict=True):
+            column[ties] = tied
+    return terms
+
+
+def _tie_terms(margins: FloatArray, tie_odds: float) -> Terms:
+    far = np.abs(margins)
+    near, root = np.exp(-np.minimum(far, 700.0)), np.exp(-np.minimum(far, 1400.0) / 2)
     total = 1 + near + tie_odds * root
-    tie_value = far / 2 + np.log(total) - np.log(tie_odds)
-    tie_slope = np.sign(margins) * (1 - near) / (2 * total)
-    tie_curvature = (near + tie_odds / 4 * root * (1 + near)) / total**2
-    tie = labels == 0
     return Terms(
-        np.where(tie, tie_value, decisive_value),
-        np.where(tie, tie_slope, -labels * wrong),
-        np.where(tie, tie_curvature, near / (1 + near) ** 2),
+        far / 2 + np.log(total) - np.log(tie_odds),
+        np.sign(margins) * (1 - near) / (2 * total),
+        (near + tie_odds / 4 * root * (1 + near)) / total**2,
     )
 
 
