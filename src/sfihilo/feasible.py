@@ -1,7 +1,7 @@
 """The feasible set: which policies may be asked or recommended (paper appendix, the subset C of T).
 
-Bounds, a largest step from the previous policy, a callable and a finite list all restrict alike, and
-any of them may be combined.
+Bounds, a largest step from the previous policy, a callable and a finite list all restrict alike,
+and any of them may be combined.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial import cKDTree
 
 from sfihilo.history import BoolArray, FloatArray
 
 # Bounds and steps hold to this much: the distance between two neighbouring floats, with room.
 TOLERANCE = 1e-12
 _ATTEMPTS = 200
+_LEAST_PROPOSALS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,19 +42,27 @@ class Feasible:
         if self.max_step is not None and previous is not None:
             step = _vector(self.max_step, dimension, 1.0, "max_step")
             lower, upper = np.maximum(lower, previous - step), np.minimum(upper, previous + step)
+        # A step that ends just at a bound may miss it by a rounding error.
+        upper = np.where((lower > upper) & (lower <= upper + TOLERANCE), lower, upper)
         if (lower > upper).any():
-            raise ValueError(f"feasible set: it is empty, from {lower.tolist()} to {upper.tolist()}")
+            raise ValueError(
+                f"feasible set: it is empty, from {lower.tolist()} to {upper.tolist()}"
+            )
         return lower, upper
 
     def contains(self, policies: FloatArray, previous: FloatArray | None = None) -> BoolArray:
+        inside = self._within(policies, previous)
+        if self.choices is not None and inside.any():
+            distance, _ = cKDTree(self._listed(policies.shape[1])).query(policies[inside], p=np.inf)
+            inside[inside] = distance <= TOLERANCE
+        return inside
+
+    def _within(self, policies: FloatArray, previous: FloatArray | None) -> BoolArray:
+        """Inside the box and accepted; the finite list aside."""
         lower, upper = self.box(policies.shape[1], previous)
-        inside = np.isfinite(policies).all(axis=1)
+        inside: BoolArray = np.asarray(np.isfinite(policies).all(axis=1))
         inside &= (policies >= lower - TOLERANCE).all(axis=1)
         inside &= (policies <= upper + TOLERANCE).all(axis=1)
-        if self.choices is not None:
-            listed = self._listed(policies.shape[1])
-            near = np.abs(policies[:, None] - listed[None]).max(axis=2) <= TOLERANCE
-            inside &= near.any(axis=1)
         if self.accepts is not None and inside.any():
             inside[inside] = self._accepted(policies[inside])
         return inside
@@ -67,30 +77,36 @@ class Feasible:
     ) -> FloatArray:
         """`count` policies drawn uniformly from the set; of a finite list, each at most once."""
         if self.choices is not None:
-            listed = self._listed(dimension)
-            allowed = listed[self.contains(listed, previous)]
-            if len(allowed) == 0:
-                raise ValueError(f"feasible set: none of the {len(listed)} choices is allowed now")
+            allowed = self.listed(dimension, previous)
             return allowed if len(allowed) <= count else rng.permutation(allowed)[:count]
         lower, upper = self.box(dimension, previous)
         if self.accepts is None:
             return rng.uniform(lower, upper, (count, dimension))
         return self._rejection_sample(count, lower, upper, rng)
 
+    def listed(self, dimension: int, previous: FloatArray | None = None) -> FloatArray:
+        """Those of the finite list that the other restrictions allow."""
+        listed = self._listed(dimension)
+        allowed = listed[self._within(listed, previous)]
+        if len(allowed) == 0:
+            raise ValueError(f"feasible set: none of the {len(listed)} choices is allowed now")
+        return allowed
+
     def _rejection_sample(
         self, count: int, lower: FloatArray, upper: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
         found: list[FloatArray] = []
         total = 0
+        batch = max(count, _LEAST_PROPOSALS)
         for _ in range(_ATTEMPTS):
-            proposals = rng.uniform(lower, upper, (count, len(lower)))
+            proposals = rng.uniform(lower, upper, (batch, len(lower)))
             found.append(proposals[self._accepted(proposals)])
             total += len(found[-1])
             if total >= count:
                 break
         if total == 0:
             raise ValueError(
-                f"feasible set: the callable accepted none of {_ATTEMPTS * count} policies"
+                f"feasible set: the callable accepted none of {_ATTEMPTS * batch} policies"
             )
         return np.concatenate(found)[:count]
 
@@ -107,14 +123,12 @@ class Feasible:
         listed = np.asarray(self.choices, dtype=float)
         if listed.ndim != 2 or listed.shape[1] != dimension or not np.isfinite(listed).all():
             raise ValueError(
-                f"choices: expected finite policies of {dimension} numbers, got shape {listed.shape}"
+                f"choices: expected finite rows of {dimension} numbers, got shape {listed.shape}"
             )
         return listed
 
 
-def _vector(
-    values: npt.ArrayLike | None, dimension: int, default: float, name: str
-) -> FloatArray:
+def _vector(values: npt.ArrayLike | None, dimension: int, default: float, name: str) -> FloatArray:
     if values is None:
         return np.full(dimension, default)
     vector = np.asarray(values, dtype=float)

@@ -32,7 +32,7 @@ class FeatureMap(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FourierFeatures:
-    """z(phi) = sqrt(2/m) cos(Omega phi / l + b), whose inner products approximate the RBF kernel."""
+    """z(phi) = sqrt(2/m) cos(Omega phi / l + b): inner products approximate the RBF kernel."""
 
     frequencies: FloatArray
     phases: FloatArray
@@ -43,7 +43,7 @@ class FourierFeatures:
 
     def __call__(self, outcomes: FloatArray) -> FloatArray:
         # The precision follows the argument: pools come in single, the record in double.
-        angles = outcomes @ self.frequencies.T.astype(outcomes.dtype, copy=False)
+        angles: FloatArray = outcomes @ self.frequencies.T.astype(outcomes.dtype, copy=False)
         angles += self.phases.astype(outcomes.dtype, copy=False)
         np.cos(angles, out=angles)
         angles *= np.sqrt(2 / self.size).astype(outcomes.dtype)
@@ -53,7 +53,7 @@ class FourierFeatures:
         """d r_w / d phi, one row an outcome."""
         angles = outcomes @ self.frequencies.T + self.phases
         slopes = -np.sqrt(2 / self.size) * np.sin(angles) * weights
-        return slopes @ self.frequencies
+        return np.asarray(slopes @ self.frequencies)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ class CustomFeatures:
     size: int
 
     def __call__(self, outcomes: FloatArray) -> FloatArray:
-        values = np.asarray(self.function(outcomes), dtype=outcomes.dtype)
+        # Predicted means may lie beyond [0, 1], where a user's map need not be defined.
+        values = np.asarray(self.function(np.clip(outcomes, 0, 1)), dtype=outcomes.dtype)
         if values.shape != (len(outcomes), self.size) or not np.isfinite(values).all():
             raise ValueError(
                 f"feature map: expected finite values of shape {(len(outcomes), self.size)}, "
@@ -89,10 +90,11 @@ class CustomFeatures:
         step = 1e-5
         slopes = np.empty_like(outcomes)
         for coordinate in range(outcomes.shape[1]):
-            shift = np.zeros(outcomes.shape[1])
-            shift[coordinate] = step
-            change = self(outcomes + shift) - self(outcomes - shift)
-            slopes[:, coordinate] = change @ weights / (2 * step)
+            above, below = outcomes.copy(), outcomes.copy()
+            above[:, coordinate] = np.minimum(outcomes[:, coordinate] + step, 1)
+            below[:, coordinate] = np.maximum(outcomes[:, coordinate] - step, 0)
+            distance = above[:, coordinate] - below[:, coordinate]
+            slopes[:, coordinate] = (self(above) - self(below)) @ weights / distance
         return slopes
 
 
@@ -106,10 +108,10 @@ def fourier_features(
 ) -> FourierFeatures:
     """Draw the map of eq:app_inverse_rff_features.
 
-    Orthogonal frequencies (Yu et al. 2016, "Orthogonal random features") have the same marginal law
-    and a smaller kernel error: blocks of orthonormal directions with the lengths of Gaussian vectors.
+    Orthogonal frequencies (Yu et al. 2016, "Orthogonal random features") have the same marginal
+    law and a smaller kernel error: orthonormal directions with the lengths of Gaussian vectors.
     """
-    frequencies = rng.standard_normal((size, outcome_dim))
+    frequencies: FloatArray = rng.standard_normal((size, outcome_dim))
     if orthogonal:
         frequencies = _orthogonal_blocks(frequencies, rng)
     phases = rng.uniform(0, 2 * np.pi, size)
@@ -123,4 +125,5 @@ def _orthogonal_blocks(gaussian: FloatArray, rng: np.random.Generator) -> FloatA
     for _ in range(-(-size // dimension)):
         basis, triangle = np.linalg.qr(rng.standard_normal((dimension, dimension)))
         blocks.append(basis * np.sign(np.diag(triangle)))
-    return np.concatenate(blocks)[:size] * lengths[:, None]
+    directions: FloatArray = np.concatenate(blocks)[:size]
+    return np.asarray(directions * lengths[:, None])

@@ -1,4 +1,4 @@
-"""The forward belief: which outcome a policy causes (paper appendix "Forward KRR predictive belief").
+"""The forward belief: which outcome a policy causes (paper appendix "Forward KRR ...").
 
 Notation
 --------
@@ -13,8 +13,8 @@ epistemic_scale       gamma_t^2    (d_outcome,)
 observation           v_obs        (d_outcome,)
 leverage              e_t(tau)     (n,)
 
-L^-1 is kept rather than L: everything that a pool of thousands needs is then a matrix product, which
-is several times faster than a triangular solve of the same size.
+L^-1 is kept rather than L: everything that a pool of thousands needs is then a matrix product,
+which is several times faster than a triangular solve of the same size.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import numpy as np
 import scipy.linalg
 
 from sfihilo.history import FloatArray
+from sfihilo.names import positive
 
 # Uniform outcomes in [0, 1] have this standard deviation: the scale before two were measured.
 _PRIOR_SCALE = float(np.sqrt(1 / 12))
@@ -48,8 +49,28 @@ class ForwardSettings:
     initial_ridge: float = 0.1
     residual: Literal["training", "leave_one_out"] = "training"
 
+    def __post_init__(self) -> None:
+        positive(
+            self,
+            "validation_fraction",
+            "tuning_cap",
+            "warm_up",
+            "jitter",
+            "variance_floor",
+            "initial_length_scale",
+            "initial_ridge",
+        )
+        for name in ("length_scales", "ridges"):
+            values = getattr(self, name)
+            if not values or not all(np.isfinite(value) and value > 0 for value in values):
+                raise ValueError(f"ForwardSettings.{name}: expected positive numbers, got {values}")
+        if self.residual not in ("training", "leave_one_out"):
+            raise ValueError(f"residual: expected training or leave_one_out, got {self.residual!r}")
+
 
 class Hyperparameters(NamedTuple):
+    """l_f and lambda_f."""
+
     length_scale: float
     ridge: float
 
@@ -132,9 +153,8 @@ class ForwardBelief:
 
     def leverage_at(self, kernel: FloatArray) -> FloatArray:
         explained = kernel @ self.factor_like(kernel).T
-        return np.maximum(
-            1 - np.einsum("ij,ij->i", explained, explained), 0
-        )  # eq:app_forward_leverage
+        left = 1 - np.einsum("ij,ij->i", explained, explained)
+        return np.asarray(np.maximum(left, 0))  # eq:app_forward_leverage
 
     def variances(self, leverage: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Epistemic (n, d_outcome) and observation (d_outcome,) variances."""
@@ -150,7 +170,7 @@ class ForwardBelief:
     def tried_leverage(self) -> FloatArray:
         """Leverage of each executed policy, had it not been executed itself."""
         diagonal = np.einsum("ij,ij->j", self.inverse_factor, self.inverse_factor)
-        return np.clip(1 / diagonal - self.noise / self.weights, 0, 1)
+        return np.asarray(np.clip(1 / diagonal - self.noise / self.weights, 0, 1))
 
 
 def sample(mean: FloatArray, variance: FloatArray, normals: FloatArray) -> FloatArray:
@@ -159,15 +179,15 @@ def sample(mean: FloatArray, variance: FloatArray, normals: FloatArray) -> Float
 
 
 def reducible_fraction(epistemic: FloatArray, observation: FloatArray) -> FloatArray:
-    return (epistemic / (epistemic + observation)).mean(
-        axis=-1
-    )  # eq:app_forward_reducible_fraction
+    """The share of the predictive variance that more executions could remove."""
+    share = epistemic / (epistemic + observation)
+    return np.asarray(share.mean(axis=-1))  # eq:app_forward_reducible_fraction
 
 
 def reducible_score(epistemic: FloatArray, observation: FloatArray) -> FloatArray:
-    return (epistemic**2 / (epistemic + observation)).mean(
-        axis=-1
-    )  # eq:app_forward_reducible_score
+    """Large where much variance is left and little of it is observation noise."""
+    score = epistemic**2 / (epistemic + observation)
+    return np.asarray(score.mean(axis=-1))  # eq:app_forward_reducible_score
 
 
 class TargetUpdate(NamedTuple):
@@ -201,9 +221,7 @@ def target_update(
     epistemic = np.maximum(
         np.multiply.outer(before, belief.epistemic_scale) - gain * covariance, 0
     )  # eq:app_forward_variance_update
-    return TargetUpdate(
-        gain, epistemic + belief.observation
-    )  # eq:app_forward_total_post_variance
+    return TargetUpdate(gain, epistemic + belief.observation)  # eq:app_forward_total_post_variance
 
 
 def fit(

@@ -1,10 +1,10 @@
-"""What was asked, measured and answered (paper section 3, "Human outcome and preference generation").
+"""What was asked, measured and answered (paper section 3, "Human outcome and preference ...").
 
 Notation
 --------
 policies   tau_i       (n, d_policy)   every policy that was executed, in order
 outcomes   phi_i       (n, d_outcome)  what was measured; a row of NaN where nothing was
-anchors    bar phi_i   (n, d_outcome)  the outcome each one was compared with; NaN where there was none
+anchors    bar phi_i   (n, d_outcome)  what each was compared with; NaN where there was nothing
 labels     I_i         (p,)            +1 the anchor was preferred, -1 the new one, 0 neither
 
 The pair is ordered (anchor, new). This module is the only one that knows what the sign means.
@@ -81,6 +81,10 @@ class History:
     anchors: FloatArray
     choices: tuple[Choice | None, ...]
 
+    def __post_init__(self) -> None:
+        for record in (self.policies, self.outcomes, self.anchors):
+            record.flags.writeable = False  # what is handed out is a view of it
+
     @staticmethod
     def empty(policy_dim: int, outcome_dim: int) -> History:
         return History(
@@ -92,7 +96,7 @@ class History:
 
     @property
     def measured(self) -> BoolArray:
-        return ~np.isnan(self.outcomes).any(axis=1)
+        return np.asarray(~np.isnan(self.outcomes).any(axis=1))
 
     @property
     def compared(self) -> BoolArray:
@@ -107,7 +111,7 @@ class History:
 
     @property
     def previous_policy(self) -> FloatArray | None:
-        """The last executed policy, measured or not: a step is taken from what the body did last."""
+        """The last executed policy, measured or not: a step starts from what the body did last."""
         return self.policies[-1] if len(self) else None
 
     def append(self, query: Query, response: Response) -> History:
@@ -128,7 +132,9 @@ class History:
     def preference_data(self) -> PreferenceData:
         rows = np.flatnonzero(self.compared)
         labels = [_LABELS[choice] for row in rows if (choice := self.choices[row]) is not None]
-        return PreferenceData(self.anchors[rows], self.outcomes[rows], np.array(labels, dtype=float))
+        return PreferenceData(
+            self.anchors[rows], self.outcomes[rows], np.array(labels, dtype=float)
+        )
 
 
 def unit_vector(values: object, size: int, name: str) -> FloatArray:

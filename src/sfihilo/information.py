@@ -32,14 +32,13 @@ _CERTAIN = 40.0
 def binary_entropy(chance: FloatArray) -> FloatArray:
     """H(p) in nats."""
     p = np.clip(np.asarray(chance, dtype=float), 1e-300, 1 - 1e-16)
-    return -p * np.log(p) - (1 - p) * np.log1p(-p)
+    return np.asarray(-p * np.log(p) - (1 - p) * np.log1p(-p))
 
 
 def noisy_slopes(sharpness: FloatArray, gap_std: float) -> FloatArray:
     """How steeply each sample's label probability rises, given noisy reward gaps."""
-    return sharpness / np.sqrt(
-        1 + np.pi / 8 * (sharpness * gap_std) ** 2
-    )  # eq:app_active_noisy_preference_probability
+    spread = np.sqrt(1 + np.pi / 8 * (sharpness * gap_std) ** 2)
+    return np.asarray(sharpness / spread)  # eq:app_active_noisy_preference_probability
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +63,8 @@ class Labels:
     def probabilities(self, outcomes: FloatArray) -> FloatArray:
         """p_s^+ at each outcome, (n, S)."""
         margins = self._margins(outcomes).astype(float)
-        return 1 / (1 + np.exp(-np.clip(margins, -_CERTAIN, _CERTAIN)))
+        chance: FloatArray = 1 / (1 + np.exp(-np.clip(margins, -_CERTAIN, _CERTAIN)))
+        return chance
 
     def means(self, outcomes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Chance and doubt (n,) under all samples alike."""
@@ -77,8 +77,9 @@ class Labels:
         weights = weights.astype(np.float32)
         chance = np.empty((len(outcomes), weights.shape[1]), np.float32)
         doubt = np.empty_like(chance)
-        features = self.features(outcomes.astype(np.float32, copy=False))
-        np.subtract(self.features(self.anchor), features, out=features)
+        features = self.features(self.anchor) - self.features(
+            outcomes.astype(np.float32, copy=False)
+        )
         buffers = np.empty((4, _ROWS, len(self.slopes)), np.float32)
         for start in range(0, len(outcomes), _ROWS):
             rows = slice(start, min(start + _ROWS, len(outcomes)))

@@ -12,8 +12,8 @@ precision      Lambda_t         (m + 1, m + 1)
 samples        Theta_s          S of them
 
 "Same" has Davidson's likelihood (R. R. Davidson 1970, "On extending the Bradley-Terry model to
-accommodate ties"): p(same) = nu / (2 cosh(u / 2) + nu). Given that an answer is decisive, Davidson's
-model is the paper's logistic one, so decisive answers count exactly as in the paper.
+accommodate ties"): p(same) = nu / (2 cosh(u / 2) + nu). Given that an answer is decisive,
+Davidson's model is the paper's logistic one, so decisive answers count exactly as in the paper.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sfihilo.features import (
     fourier_features,
 )
 from sfihilo.history import FloatArray
-from sfihilo.names import named_function
+from sfihilo.names import named_function, positive
 
 # exp(50) is beyond any sharpness that data and prior can support, and far from overflow.
 _LARGEST_LOG_SHARPNESS = 50.0
@@ -41,7 +41,7 @@ _LARGEST_LOG_SHARPNESS = 50.0
 
 @dataclass(frozen=True)
 class InverseSettings:
-    """tab:inverse_gp_hyperparameters; `tie_odds` is Davidson's nu, which the paper has no need of."""
+    """tab:inverse_gp_hyperparameters; `tie_odds` is Davidson's nu, not in the paper."""
 
     features: str = "rbf"
     feature_count: int = 256
@@ -54,6 +54,18 @@ class InverseSettings:
     samples: int = 512
     jitter: float = 1e-6
     tie_odds: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive(
+            self,
+            "feature_count",
+            "length_scale",
+            "weight_std",
+            "log_sharpness_std",
+            "iterations",
+            "samples",
+            "tie_odds",
+        )
 
 
 def feature_map(
@@ -160,7 +172,7 @@ class InverseBelief:
         slopes = np.column_stack([sharpness * self.differences, margins])
         curvature = likelihood_terms(margins, self.labels, self.settings.tie_odds).curvature
         slopes *= np.sqrt(curvature)[:, None]  # eq:app_inverse_curvature_terms
-        precision = slopes.T @ slopes
+        precision: FloatArray = slopes.T @ slopes
         precision.flat[:: len(precision) + 1] += self.prior_precision + self.settings.jitter
         return precision  # eq:app_inverse_precision
 
@@ -173,6 +185,7 @@ def begin(settings: InverseSettings, features: FeatureMap) -> InverseBelief:
 
 
 def difference(features: FeatureMap, anchors: FloatArray, outcomes: FloatArray) -> FloatArray:
+    """delta z: what a comparison tells about, one row a pair."""
     return features(anchors) - features(outcomes)  # eq:app_inverse_feature_difference
 
 
@@ -219,13 +232,16 @@ class RewardPosterior:
         return self.features(outcomes) @ self.mean_weights.astype(outcomes.dtype)
 
     def reward_samples(self, outcomes: FloatArray) -> FloatArray:
-        return self.features(outcomes) @ self.weights.T.astype(outcomes.dtype)  # eq:rff_reward_model
+        return self.features(outcomes) @ self.weights.T.astype(
+            outcomes.dtype
+        )  # eq:rff_reward_model
 
     def preference(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """q(+1): the probability that the first outcome of each pair is preferred."""
         gaps = difference(self.features, first, second) @ self.weights.T
         margins = np.clip(self.sharpness * gaps, -700, 700)
-        return expit(margins).mean(axis=1)  # eq:app_inverse_posterior_predictive
+        chance: FloatArray = expit(margins).mean(axis=1)
+        return chance  # eq:app_inverse_posterior_predictive
 
 
 def posterior(belief: InverseBelief, rng: np.random.Generator) -> RewardPosterior:

@@ -1,7 +1,7 @@
 """The loop: begin, ask, tell, recommend (paper section 3, figure "SFIHILO framework overview").
 
-A `State` is frozen and holds all that the next step needs. `ask` and `recommend` only read it, `tell`
-returns the next one. Everything random derives from (seed, round, purpose).
+A `State` is frozen and holds all that the next step needs. `ask` and `recommend` only read it,
+`tell` returns the next one. Everything random derives from (seed, round, purpose).
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ def is_checkpoint(comparisons: int) -> bool:
 
 @_finite
 def begin(settings: Settings, seed: int) -> State:
+    """The state before the first query."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ValueError(f"seed: expected a whole number from 0, got {seed!r}")
     seed = int(seed)
@@ -256,9 +257,7 @@ def save(state: State) -> str:
 @_finite
 def load(text: str) -> State:
     """The state that `save` wrote: the same next query, to the last bit."""
-    record: dict[str, Any] = json.loads(text)
-    if record.get("format") != 1:
-        raise ValueError(f"state: expected format 1, got {record.get('format')!r}")
+    record: dict[str, Any] = _record(text)
     settings = Settings.from_dict(record["settings"])
     start = begin(settings, record["seed"])
     history = History(
@@ -287,6 +286,31 @@ def load(text: str) -> State:
     )
 
 
+_PARTS = (
+    "settings",
+    "seed",
+    "policies",
+    "outcomes",
+    "anchors",
+    "choices",
+    "hyper",
+    "decay",
+    "factored",
+    "mode",
+)
+
+
+def _record(text: str) -> dict[str, Any]:
+    """The border of `load`."""
+    record = json.loads(text)
+    if not isinstance(record, dict) or record.get("format") != 1:
+        raise ValueError(f"state: expected a record of format 1, got {text[:60]!r}")
+    missing = [part for part in _PARTS if part not in record]
+    if missing:
+        raise ValueError(f"state: expected {', '.join(_PARTS)}, got a record without {missing}")
+    return record
+
+
 def _restored(
     settings: Settings,
     hyper: Hyperparameters,
@@ -310,9 +334,7 @@ def _restored(
     return belief
 
 
-def _differences(
-    inverse: InverseBelief, anchors: FloatArray, outcomes: FloatArray
-) -> FloatArray:
+def _differences(inverse: InverseBelief, anchors: FloatArray, outcomes: FloatArray) -> FloatArray:
     """One row at a time, as they first came: a product's rounding may depend on its size."""
     rows = [
         inv.difference(inverse.features, anchor[None], outcome[None])
@@ -327,4 +349,6 @@ def _rows(values: FloatArray) -> list[list[float] | None]:
 
 def _filled(rows: list[list[float] | None], size: int) -> FloatArray:
     missing = [np.nan] * size
-    return np.array([missing if row is None else row for row in rows], dtype=float).reshape(-1, size)
+    return np.array([missing if row is None else row for row in rows], dtype=float).reshape(
+        -1, size
+    )

@@ -1,8 +1,9 @@
-"""Functions that a user names in the settings as text, "module:function"."""
+"""The border of the settings: functions named as text, and numbers that must be positive."""
 
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,3 +21,17 @@ def named_function(name: str, what: str, known: tuple[str, ...]) -> Callable[...
     if not callable(function):
         raise ValueError(f"{expected}, got {name!r}, which cannot be called")
     return function  # type: ignore[no-any-return]
+
+
+def positive(settings: object, *names: str) -> None:
+    """Raise unless each of these numbers of the settings is finite and above zero."""
+    for name in names:
+        value = getattr(settings, name)
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not 0 < value < math.inf
+        ):
+            raise ValueError(
+                f"{type(settings).__name__}.{name}: expected a positive number, got {value!r}"
+            )

@@ -27,8 +27,8 @@ from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief
 from sfihilo.history import FloatArray, IntArray
 from sfihilo.information import Labels, binary_entropy
-from sfihilo.inverse import RewardPosterior, difference
-from sfihilo.names import named_function
+from sfihilo.inverse import RewardPosterior
+from sfihilo.names import named_function, positive
 from sfihilo.ranking import rank_by_reducible
 
 
@@ -48,6 +48,9 @@ class QuerySettings:
     variance_shortlist: int = 4
     guard_shortlist: int = 4
     candidate_outcomes: int = 0
+
+    def __post_init__(self) -> None:
+        positive(self, "pool_minimum", "targets", "target_samples", "main_shortlist")
 
     def pool_size(self, policy_dim: int) -> int:
         return max(self.pool_minimum, self.pool_per_dimension * policy_dim)
@@ -103,6 +106,7 @@ Rule: TypeAlias = Callable[[Situation], Selection]
 
 
 def random(situation: Situation) -> Selection:
+    """Any policy of the feasible set."""
     pool = situation.feasible.sample(
         1, situation.policy_dim, situation.random("pool"), situation.previous
     )
@@ -157,7 +161,7 @@ def lookahead(situation: Situation, targets: FloatArray, candidates: FloatArray)
             samples = fw.sample(moved, spread, normals)  # eq:app_active_post_target_samples
             utilities = region_utility(labels, samples, weights[draw])
             after[candidate, draw] = chance[draw] @ utilities
-    return now[0] - after.mean(axis=1)  # eq:app_active_meanobs_score
+    return np.asarray(now[0] - after.mean(axis=1))  # eq:app_active_meanobs_score
 
 
 def hypothetical_outcomes(
@@ -193,7 +197,7 @@ def region_utility(labels: Labels, samples: FloatArray, weights: FloatArray) -> 
     chance = chance.reshape(count, draws, -1).mean(axis=1)
     doubt = doubt.reshape(count, draws, -1).mean(axis=1)
     utility = binary_entropy(chance) - doubt  # eq:app_active_post_targetwise_utility
-    return utility.mean(axis=0)  # eq:app_active_post_region_utility
+    return np.asarray(utility.mean(axis=0))  # eq:app_active_post_region_utility
 
 
 def _information(situation: Situation, pool: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -209,6 +213,7 @@ def _information(situation: Situation, pool: FloatArray) -> tuple[FloatArray, Fl
 def mean_information(
     posterior: RewardPosterior, anchor: FloatArray, outcomes: FloatArray, gap_std: float
 ) -> FloatArray:
+    """What the label of (anchor, outcome) would tell about the reward, in nats."""
     labels = Labels.against(posterior, anchor, gap_std)
     chance, doubt = labels.means(outcomes)  # eq:app_active_mean_pbar
     return binary_entropy(chance) - doubt  # eq:app_active_mean_mi

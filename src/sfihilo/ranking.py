@@ -15,12 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from sfihilo.forward import ForwardBelief, reducible_fraction, reducible_score
-from sfihilo.history import FloatArray, IntArray
+from sfihilo.history import BoolArray, FloatArray, IntArray
 
 _ROWS = 128
 
 
 class Ranking(NamedTuple):
+    """Indices into the pool."""
+
     targets: IntArray  # best by s_rank, descending
     variance: IntArray  # best by s_var, descending
 
@@ -35,7 +37,7 @@ def rank_by_reducible(
     """Top policies of the pool by s_rank and by s_var."""
     factor = forward.factor_like(kernel)
     leverage = np.ones(len(kernel))
-    active = np.arange(len(kernel))
+    active: IntArray = np.arange(len(kernel))
     exact = np.zeros(len(kernel), dtype=bool)
     for start in range(0, len(factor), _ROWS):
         stop = min(start + _ROWS, len(factor))
@@ -50,9 +52,7 @@ def rank_by_reducible(
         new = leaders[~exact[leaders]]
         leverage[new] = forward.leverage_at(kernel[new])
         exact[new] = True
-        active = _contenders(
-            forward, leverage, information, exact, target_count, variance_count
-        )
+        active = _contenders(forward, leverage, information, exact, target_count, variance_count)
         if len(active) == 0:
             break
     targets, variance = _leaders(forward, leverage, information, target_count, variance_count)
@@ -82,7 +82,7 @@ def _contenders(
     forward: ForwardBelief,
     leverage: FloatArray,
     information: FloatArray,
-    exact: FloatArray,
+    exact: BoolArray,
     target_count: int,
     variance_count: int,
 ) -> IntArray:

@@ -18,6 +18,7 @@ import numpy as np
 
 from sfihilo.forward import ForwardSettings, Hyperparameters, Split
 from sfihilo.history import FloatArray, ForwardData, IntArray
+from sfihilo.names import positive
 
 if TYPE_CHECKING:
     import optuna
@@ -40,6 +41,7 @@ class RecencySettings:
     bandwidths: tuple[float, float] = (0.02, 0.40)
 
     def __post_init__(self) -> None:
+        positive(self, "weight_floor", "trials", "startup_trials")
         if self.variant not in ("unweighted", "known", "learned"):
             raise ValueError(
                 f"recency variant: expected unweighted, known or learned, got {self.variant!r}"
@@ -51,12 +53,16 @@ class RecencySettings:
 
 
 class Decay(NamedTuple):
+    """T_d and h_d."""
+
     decay_time: float
     bandwidth: float
 
 
 def progress(rounds: IntArray | FloatArray, decay_time: float) -> FloatArray:
-    return 1 - np.exp(-np.asarray(rounds, float) / decay_time)  # eq:app_estimated_progress
+    """How far the person has adapted by each query index."""
+    elapsed = np.minimum(np.asarray(rounds, float) / decay_time, 700)
+    return 1 - np.exp(-elapsed)  # eq:app_estimated_progress
 
 
 def recency_weights(
@@ -66,8 +72,9 @@ def recency_weights(
     if len(rounds) == 0:
         return np.empty(0)
     distance = progress(rounds, decay.decay_time) - progress(np.array(current), decay.decay_time)
-    raw = np.maximum(np.exp(-(distance**2) / (2 * decay.bandwidth**2)), floor)
-    return raw / raw.mean()  # eq:app_recency_weights
+    closeness = np.exp(-np.minimum(distance**2 / (2 * decay.bandwidth**2), 700))
+    raw = np.maximum(closeness, floor)
+    return np.asarray(raw / raw.mean())  # eq:app_recency_weights
 
 
 def select_with_decay(
@@ -85,7 +92,7 @@ def select_with_decay(
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     first = max(0, len(data.rounds) - forward.tuning_cap)
-    recent = ForwardData(*(column[first:] for column in data))
+    recent = ForwardData(data.rounds[first:], data.policies[first:], data.outcomes[first:])
     split, rounds = recent_split(forward, recent, np.random.default_rng(seed))
 
     def objective(trial: optuna.Trial) -> float:

@@ -18,6 +18,7 @@ from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, sample
 from sfihilo.history import FloatArray
 from sfihilo.inverse import RewardPosterior
+from sfihilo.names import positive
 
 _BLOCK = 512
 
@@ -32,13 +33,16 @@ class SelectionSettings:
     iterations: int = 100
     interval: float = 0.95
 
+    def __post_init__(self) -> None:
+        positive(self, "pool", "starts", "outcome_samples", "iterations", "interval")
+
 
 @dataclass(frozen=True, eq=False)
 class Recommendation:
     """The final policy, with what it is expected to bring and how sure that is.
 
     reward is in the learned reward's own units, which preferences fix only up to a positive factor
-    and an offset. extrapolates: the belief knows less about this policy than about any it has tried.
+    and an offset. extrapolates: less is known about this policy than about any that was tried.
     """
 
     policy: FloatArray
@@ -60,15 +64,16 @@ def final_policy(
     rng: np.random.Generator,
 ) -> Recommendation:
     """Maximise the posterior-expected reward under the forward belief."""
-    half = rng.standard_normal((settings.outcome_samples // 2, forward.outcomes.shape[1]))
+    half = rng.standard_normal((-(-settings.outcome_samples // 2), forward.outcomes.shape[1]))
     normals = np.concatenate([half, -half])
-    pool = feasible.sample(settings.pool, policy_dim, rng, None)
-    if feasible.choices is None:
+    if feasible.choices is not None:
+        pool = feasible.listed(policy_dim)
+        best = pool[int(np.argmax(policy_values(forward, posterior, pool, normals)))]
+    else:
+        pool = feasible.sample(settings.pool, policy_dim, rng, None)
         tried = forward.policies[feasible.contains(forward.policies)]
         pool = np.concatenate([pool, tried])
-    values = policy_values(forward, posterior, pool, normals)
-    best = pool[int(np.argmax(values))]
-    if feasible.choices is None:
+        values = policy_values(forward, posterior, pool, normals)
         starts = pool[np.argsort(-values, kind="stable")[: settings.starts]]
         best = _refine(settings, forward, posterior, feasible, starts, normals)
     return _describe(settings, forward, posterior, best, normals)
@@ -134,7 +139,7 @@ def _refine(
             start,
             jac=True,
             method="L-BFGS-B",
-            bounds=np.column_stack([lower, upper]),
+            bounds=scipy.optimize.Bounds(lower, upper),
             options={"maxiter": settings.iterations},
         ).x
         path = start + np.linspace(1, 0, 11)[:, None] * (climbed - start)
@@ -169,5 +174,5 @@ def _describe(
         reward=float(posterior.mean_reward(outcomes).mean()),
         reward_low=float(low),
         reward_high=float(high),
-        extrapolates=bool(len(tried) == 0 or leverage > tried.max()),
+        extrapolates=bool(len(tried) < 2 or leverage > tried.max()),
     )
