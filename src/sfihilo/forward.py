@@ -27,7 +27,7 @@ import numpy as np
 import scipy.linalg
 
 from sfihilo.history import FloatArray
-from sfihilo.names import positive
+from sfihilo.names import positive, within
 
 # Uniform outcomes in [0, 1] have this standard deviation: the scale before two were measured.
 _PRIOR_SCALE = float(np.sqrt(1 / 12))
@@ -60,6 +60,7 @@ class ForwardSettings:
             "initial_length_scale",
             "initial_ridge",
         )
+        within(self, "validation_fraction", 0, 1)
         for name in ("length_scales", "ridges"):
             values = getattr(self, name)
             if not values or not all(np.isfinite(value) and value > 0 for value in values):

@@ -23,6 +23,15 @@ def named_function(name: str, what: str, known: tuple[str, ...]) -> Callable[...
     return function  # type: ignore[no-any-return]
 
 
+def within(settings: object, name: str, low: float, high: float) -> None:
+    """Raise unless this number of the settings lies in [low, high)."""
+    value = getattr(settings, name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value < high:
+        raise ValueError(
+            f"{type(settings).__name__}.{name}: expected a number in [{low}, {high}), got {value!r}"
+        )
+
+
 def positive(settings: object, *names: str) -> None:
     """Raise unless each of these numbers of the settings is finite and above zero."""
     for name in names:

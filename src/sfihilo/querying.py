@@ -15,6 +15,7 @@ Every rule has one signature, Situation -> Selection, and says what it looked at
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,7 +29,7 @@ from sfihilo.forward import ForwardBelief
 from sfihilo.history import FloatArray, IntArray
 from sfihilo.information import Labels, binary_entropy
 from sfihilo.inverse import RewardPosterior
-from sfihilo.names import named_function, positive
+from sfihilo.names import named_function, positive, within
 from sfihilo.ranking import rank_by_reducible
 
 
@@ -51,6 +52,9 @@ class QuerySettings:
 
     def __post_init__(self) -> None:
         positive(self, "pool_minimum", "targets", "target_samples", "main_shortlist")
+        for name in ("pool_per_dimension", "variance_shortlist", "guard_shortlist"):
+            within(self, name, 0, math.inf)
+        within(self, "candidate_outcomes", 0, math.inf)
 
     def pool_size(self, policy_dim: int) -> int:
         return max(self.pool_minimum, self.pool_per_dimension * policy_dim)

@@ -42,6 +42,10 @@ class RecencySettings:
 
     def __post_init__(self) -> None:
         positive(self, "weight_floor", "trials", "startup_trials")
+        for name in ("decay_times", "bandwidths"):
+            low, high = getattr(self, name)
+            if not 0 < low < high < np.inf:
+                raise ValueError(f"{name}: expected two rising positive numbers, got {low}, {high}")
         if self.variant not in ("unweighted", "known", "learned"):
             raise ValueError(
                 f"recency variant: expected unweighted, known or learned, got {self.variant!r}"
@@ -95,17 +99,21 @@ def select_with_decay(
     recent = ForwardData(data.rounds[first:], data.policies[first:], data.outcomes[first:])
     split, rounds = recent_split(forward, recent, np.random.default_rng(seed))
 
+    strict = np.geterr()
+
     def objective(trial: optuna.Trial) -> float:
         hyper, decay = _suggest(trial, forward, recency)
-        weights = recency_weights(rounds, current, decay, recency.weight_floor)
-        return float(split.errors([hyper], forward.jitter, weights)[0])
+        with np.errstate(**strict):
+            weights = recency_weights(rounds, current, decay, recency.weight_floor)
+            return float(split.errors([hyper], forward.jitter, weights)[0])
 
     # Optuna 5 made other choices the default; the paper cites the independent estimator.
     sampler = optuna.samplers.TPESampler(
         n_startup_trials=recency.startup_trials, multivariate=False, constant_liar=False, seed=seed
     )
     study = optuna.create_study(direction="minimize", sampler=sampler)
-    study.optimize(objective, n_trials=recency.trials)
+    with np.errstate(all="ignore"):  # Optuna takes logarithms of zero on purpose
+        study.optimize(objective, n_trials=recency.trials)
     return _suggest(study.best_trial, forward, recency)  # eq:app_learned_decay_selection
 
 

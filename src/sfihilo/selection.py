@@ -18,7 +18,7 @@ from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, sample
 from sfihilo.history import FloatArray
 from sfihilo.inverse import RewardPosterior
-from sfihilo.names import positive
+from sfihilo.names import positive, within
 
 _BLOCK = 512
 
@@ -35,6 +35,7 @@ class SelectionSettings:
 
     def __post_init__(self) -> None:
         positive(self, "pool", "starts", "outcome_samples", "iterations", "interval")
+        within(self, "interval", 0, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +77,8 @@ def final_policy(
         values = policy_values(forward, posterior, pool, normals)
         starts = pool[np.argsort(-values, kind="stable")[: settings.starts]]
         best = _refine(settings, forward, posterior, feasible, starts, normals)
+        if feasible.accepts is not None:
+            best = _wander(forward, posterior, feasible, best, normals, rng)
     return _describe(settings, forward, posterior, best, normals)
 
 
@@ -148,6 +151,24 @@ def _refine(
     candidates = np.concatenate(found)
     values = [value_and_gradient(forward, posterior, policy, normals)[0] for policy in candidates]
     return np.asarray(candidates[int(np.argmax(values))])
+
+
+def _wander(
+    forward: ForwardBelief,
+    posterior: RewardPosterior,
+    feasible: Feasible,
+    policy: FloatArray,
+    normals: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Shrinking random steps: along the border of a callable there is no gradient to follow."""
+    lower, upper = feasible.box(len(policy), None)
+    for radius in 0.2 * 0.5 ** np.arange(8):
+        steps = policy + radius * rng.standard_normal((64, len(policy)))
+        steps = np.clip(steps, lower, upper)
+        around = np.vstack([policy, steps[feasible.contains(steps)]])
+        policy = around[int(np.argmax(policy_values(forward, posterior, around, normals)))]
+    return policy
 
 
 def _describe(
