@@ -12,9 +12,6 @@ centre, scale         m_t, s_t     (d_outcome,)
 epistemic_scale       gamma_t^2    (d_outcome,)
 observation           v_obs        (d_outcome,)
 leverage              e_t(tau)     (n,)
-
-L^-1 is kept rather than L: everything that a pool of thousands needs is then a matrix product,
-which is several times faster than a triangular solve of the same size.
 """
 
 from __future__ import annotations
@@ -26,6 +23,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import scipy.linalg
 
+from sfihilo.factor import add_to_diagonal, inverse_cholesky
 from sfihilo.history import FloatArray
 from sfihilo.names import positive, within
 
@@ -198,7 +196,7 @@ class TargetUpdate(NamedTuple):
     variance: FloatArray  # (candidates, targets, d_outcome): total variance afterwards
 
     def mean(self, target_mean: FloatArray, residual: FloatArray) -> FloatArray:
-        """Target means after the residuals (candidates, draws, d_outcome)."""
+        """(candidates, draws, targets, d_outcome), given residuals (candidates, draws, d_outcome)."""
         shift = self.gain[:, None] * residual[:, :, None]
         return target_mean + shift  # eq:app_forward_mean_update
 
@@ -236,7 +234,10 @@ def fit(
     """Factorise from the beginning; `weights` are those of recency.py."""
     weights = np.ones(len(policies)) if weights is None else weights
     noise = hyper.ridge + settings.jitter
-    factor = _inverse_factor(rbf(policies, policies, hyper.length_scale), noise / weights)
+    system = add_to_diagonal(
+        rbf(policies, policies, hyper.length_scale), noise / weights
+    )  # eq:app_forward_kernel_system
+    factor = inverse_cholesky(system)
     return _belief(settings, hyper, measurement_std, policies, outcomes, weights, factor)
 
 
@@ -316,8 +317,7 @@ class Split(NamedTuple):
                     )
                 }
             kernel, cross = kernels[length_scale]
-            system = kernel.copy()
-            system.flat[:: len(system) + 1] += (ridge + jitter) / weights
+            system = add_to_diagonal(kernel.copy(), (ridge + jitter) / weights)
             errors.append(self._error(system, cross, standardised, centre, scale))
         return np.array(errors)
 
@@ -344,19 +344,6 @@ def _standardisation(outcomes: FloatArray) -> tuple[FloatArray, FloatArray]:
     scale = outcomes.std(axis=0) if len(outcomes) > 1 else np.full(outcomes.shape[1], _PRIOR_SCALE)
     # A constant outcome is predicted by its mean alone, whatever it is divided by.
     return outcomes.mean(axis=0), np.where(scale > 1e-12, scale, 1.0)
-
-
-def _inverse_factor(kernel: FloatArray, noise: FloatArray) -> FloatArray:
-    """L^-1 of A = K + diag(noise) = L L^T."""
-    if len(kernel) == 0:
-        return np.empty((0, 0))
-    system = kernel
-    system.flat[:: len(system) + 1] += noise  # eq:app_forward_kernel_system
-    factor = scipy.linalg.cholesky(system, lower=True, check_finite=True)
-    inverse, info = scipy.linalg.lapack.dtrtri(factor, lower=1)
-    if info != 0:
-        raise np.linalg.LinAlgError(f"forward factor: dtrtri failed with {info}")
-    return np.ascontiguousarray(inverse)
 
 
 def _belief(

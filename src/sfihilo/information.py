@@ -62,7 +62,7 @@ class Labels:
 
     def probabilities(self, outcomes: FloatArray) -> FloatArray:
         """p_s^+ at each outcome, (n, S)."""
-        margins = self._margins(outcomes).astype(float)
+        margins = self._margins(outcomes).astype(float)  # eq:app_active_target_probabilities
         chance: FloatArray = 1 / (1 + np.exp(-np.clip(margins, -_CERTAIN, _CERTAIN)))
         return chance
 

@@ -10,22 +10,27 @@ mode           hat Theta        (m + 1,)  the weights, then the log-sharpness
 margins        u_i              (p,)      exp(eta) delta z_i^T w
 precision      Lambda_t         (m + 1, m + 1)
 samples        Theta_s          S of them
+curvature      lambda_i         (p,)      of the negative log likelihood in the margin
+factor         F                (m + 1, k) covariance of Theta is F F^T
 
-"Same" has Davidson's likelihood (R. R. Davidson 1970, "On extending the Bradley-Terry model to
-accommodate ties"): p(same) = nu / (2 cosh(u / 2) + nu). Given that an answer is decisive,
-Davidson's model is the paper's logistic one, so decisive answers count exactly as in the paper.
+Two inferences of the same model. "joint_map" is the paper's: weights and log-sharpness together by
+L-BFGS, curvature at the mode. "variational" takes the sharpness by evidence, at checkpoints, and
+slope and curvature averaged over the posterior (variational.py); its log-sharpness has no spread.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
 import scipy.optimize
-from scipy.special import expit
+from scipy.special import expit, ndtr, softmax
 
+from sfihilo.factor import add_to_diagonal, inverse_cholesky
 from sfihilo.features import (
     CustomFeatures,
     FeatureMap,
@@ -33,10 +38,16 @@ from sfihilo.features import (
     fourier_features,
 )
 from sfihilo.history import FloatArray
+from sfihilo.likelihood import likelihood_terms
 from sfihilo.names import named_function, positive
+from sfihilo.variational import variational_fit, weight_precision
 
 # exp(50) is beyond any sharpness that data and prior can support, and far from overflow.
 _LARGEST_LOG_SHARPNESS = 50.0
+# The logistic function is closest to a normal distribution function of this standard deviation.
+LOGISTIC_STD = 1.7
+_SHARPNESS_STEP = 0.4
+_FIRST_CURVATURE = 0.1
 
 
 @dataclass(frozen=True)
@@ -54,8 +65,13 @@ class InverseSettings:
     samples: int = 512
     jitter: float = 1e-6
     tie_odds: float = 1.0
+    inference: Literal["joint_map", "variational"] = "joint_map"
 
     def __post_init__(self) -> None:
+        if self.inference not in ("joint_map", "variational"):
+            raise ValueError(
+                f"inference: expected joint_map or variational, got {self.inference!r}"
+            )
         positive(
             self,
             "feature_count",
@@ -87,42 +103,6 @@ def feature_map(
     return CustomFeatures(function, size)
 
 
-class Terms(NamedTuple):
-    """Negative log likelihood of each comparison, with its derivatives in the margin u."""
-
-    value: FloatArray
-    slope: FloatArray
-    curvature: FloatArray
-
-
-def likelihood_terms(margins: FloatArray, labels: FloatArray, tie_odds: float) -> Terms:
-    """Logistic for decisive answers, Davidson's for "same"."""
-    near = np.exp(-np.minimum(np.abs(margins), 700.0))
-    signed = labels * margins
-    wrong = np.where(signed > 0, near, 1.0) / (1 + near)
-    terms = Terms(
-        np.log1p(near) + np.maximum(-signed, 0),  # eq:app_inverse_pairwise_likelihood
-        -labels * wrong,
-        near / (1 + near) ** 2,
-    )
-    ties = np.flatnonzero(labels == 0)
-    if ties.size:
-        for column, tied in zip(terms, _tie_terms(margins[ties], tie_odds), strict=True):
-            column[ties] = tied
-    return terms
-
-
-def _tie_terms(margins: FloatArray, tie_odds: float) -> Terms:
-    far = np.abs(margins)
-    near, root = np.exp(-np.minimum(far, 700.0)), np.exp(-np.minimum(far, 1400.0) / 2)
-    total = 1 + near + tie_odds * root
-    return Terms(
-        far / 2 + np.log(total) - np.log(tie_odds),
-        np.sign(margins) * (1 - near) / (2 * total),
-        (near + tie_odds / 4 * root * (1 + near)) / total**2,
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class InverseBelief:
     """The comparisons so far and the mode that explains them."""
@@ -132,26 +112,31 @@ class InverseBelief:
     differences: FloatArray
     labels: FloatArray
     mode: FloatArray
+    curvature: FloatArray
 
     @property
     def weights(self) -> FloatArray:
+        """hat w."""
         return self.mode[:-1]
 
     @property
     def log_sharpness(self) -> float:
+        """hat eta."""
         return float(self.mode[-1])
 
     @property
     def prior_precision(self) -> FloatArray:
+        """Diagonal, of the weights and the log-sharpness."""
         diagonal = np.full(len(self.mode), self.settings.weight_std**-2)
         diagonal[-1] = self.settings.log_sharpness_std**-2
         return diagonal
 
     @property
     def prior_mean(self) -> FloatArray:
+        """Of the weights and the log-sharpness."""
         mean = np.zeros(len(self.mode))
         mean[-1] = self.settings.log_sharpness_mean
-        return mean
+        return mean  # eq:app_inverse_reward_prior
 
     def loss(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Negative log posterior and its gradient."""
@@ -166,22 +151,23 @@ class InverseBelief:
         return float(value), pull
 
     def precision(self) -> FloatArray:
-        """Positive semidefinite curvature at the mode."""
+        """Positive semidefinite curvature at the mode, of the weights and the log-sharpness."""
         sharpness = np.exp(self.log_sharpness)
         margins = sharpness * (self.differences @ self.weights)
         slopes = np.column_stack([sharpness * self.differences, margins])
-        curvature = likelihood_terms(margins, self.labels, self.settings.tie_odds).curvature
-        slopes *= np.sqrt(curvature)[:, None]  # eq:app_inverse_curvature_terms
+        slopes *= np.sqrt(self.curvature)[:, None]  # eq:app_inverse_curvature_terms
         precision: FloatArray = slopes.T @ slopes
-        precision.flat[:: len(precision) + 1] += self.prior_precision + self.settings.jitter
-        return precision  # eq:app_inverse_precision
+        prior = self.prior_precision + self.settings.jitter
+        return add_to_diagonal(precision, prior)  # eq:app_inverse_precision
 
 
 def begin(settings: InverseSettings, features: FeatureMap) -> InverseBelief:
     """The belief before any comparison: the prior."""
     mode = np.zeros(features.size + 1)
     mode[-1] = settings.log_sharpness_mean
-    return InverseBelief(settings, features, np.empty((0, features.size)), np.empty(0), mode)
+    return InverseBelief(
+        settings, features, np.empty((0, features.size)), np.empty(0), mode, np.empty(0)
+    )
 
 
 def difference(features: FeatureMap, anchors: FloatArray, outcomes: FloatArray) -> FloatArray:
@@ -190,79 +176,195 @@ def difference(features: FeatureMap, anchors: FloatArray, outcomes: FloatArray) 
 
 
 def append(
-    belief: InverseBelief, anchor: FloatArray, outcome: FloatArray, label: float
+    belief: InverseBelief,
+    anchor: FloatArray,
+    outcome: FloatArray,
+    label: float,
+    *,
+    checkpoint: bool = False,
 ) -> InverseBelief:
     """One more comparison; the new mode is sought from the old one (a warm start)."""
     row = difference(belief.features, anchor[None], outcome[None])
-    return update(belief, np.vstack([belief.differences, row]), np.append(belief.labels, label))
+    differences = np.vstack([belief.differences, row])
+    return update(belief, differences, np.append(belief.labels, label), checkpoint=checkpoint)
 
 
-def update(belief: InverseBelief, differences: FloatArray, labels: FloatArray) -> InverseBelief:
-    """The belief with these comparisons, its mode sought from the belief's own."""
-    unsolved = InverseBelief(belief.settings, belief.features, differences, labels, belief.mode)
-    solution = scipy.optimize.minimize(
-        unsolved.loss,
+def update(
+    belief: InverseBelief,
+    differences: FloatArray,
+    labels: FloatArray,
+    *,
+    checkpoint: bool = False,
+) -> InverseBelief:
+    """The belief with these comparisons, its mode sought from the belief's own.
+
+    At a checkpoint the variational inference also moves the sharpness; the joint one always does.
+    """
+    solve = _joint_map if belief.settings.inference == "joint_map" else _variational
+    unsolved = replace(belief, differences=differences, labels=labels)
+    solved = solve(unsolved, checkpoint)
+    if not (np.isfinite(solved.mode).all() and np.isfinite(solved.curvature).all()):
+        raise FloatingPointError("inverse model: the optimiser left the finite numbers")
+    return solved
+
+
+def _joint_map(belief: InverseBelief, checkpoint: bool) -> InverseBelief:
+    mode = scipy.optimize.minimize(
+        belief.loss,
         belief.mode,
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": belief.settings.iterations},
-    )
-    if not np.isfinite(solution.x).all():
-        raise FloatingPointError("inverse model: the optimiser left the finite numbers")
-    mode = solution.x
+    ).x
     mode[-1] = min(mode[-1], _LARGEST_LOG_SHARPNESS)
-    return InverseBelief(belief.settings, belief.features, differences, labels, mode)
+    margins = np.exp(mode[-1]) * (belief.differences @ mode[:-1])
+    terms = likelihood_terms(margins, belief.labels, belief.settings.tie_odds)
+    return replace(belief, mode=mode, curvature=terms.curvature)
+
+
+def _variational(belief: InverseBelief, checkpoint: bool) -> InverseBelief:
+    if not checkpoint:
+        return _fit_at(belief, belief.log_sharpness)[0]
+    # The posterior mean of eta over three values, from which the next checkpoint goes on.
+    trials = belief.log_sharpness + np.array([-_SHARPNESS_STEP, 0, _SHARPNESS_STEP])
+    bounds = np.array([_fit_at(belief, float(trial))[1] for trial in trials])
+    settings = belief.settings
+    deviation = (trials - settings.log_sharpness_mean) / settings.log_sharpness_std
+    chance = softmax(bounds - 0.5 * deviation**2)
+    return _fit_at(belief, float(chance @ trials))[0]
+
+
+def _fit_at(belief: InverseBelief, log_sharpness: float) -> tuple[InverseBelief, float]:
+    """The variational posterior at this log-sharpness, and its evidence bound."""
+    settings = belief.settings
+    new = len(belief.labels) - len(belief.curvature)
+    fit = variational_fit(
+        np.exp(log_sharpness) * settings.weight_std * belief.differences,
+        belief.labels,
+        settings.tie_odds,
+        # The margins stay where they were while the sharpness moves.
+        np.exp(belief.log_sharpness - log_sharpness) * belief.weights / settings.weight_std,
+        np.append(belief.curvature, np.full(new, _FIRST_CURVATURE)),
+        settings.iterations,
+    )
+    mode = np.append(settings.weight_std * fit.weights, log_sharpness)
+    return replace(belief, mode=mode, curvature=fit.curvature), fit.bound
 
 
 @dataclass(frozen=True, eq=False)
 class RewardPosterior:
-    """Gaussian posterior over (w, eta) and samples of it."""
+    """Gaussian posterior over Theta = (w, eta): its mean, its covariance F F^T, and samples of it.
+
+    closed_form: predict answers from mean and covariance instead of the samples.
+    """
 
     features: FeatureMap
-    mean_weights: FloatArray
-    weights: FloatArray
-    log_sharpness: FloatArray
+    mode: FloatArray
+    factor: FloatArray
+    draw: Callable[[], FloatArray]
+    closed_form: bool
+
+    @property
+    def mean_weights(self) -> FloatArray:
+        """E[w]."""
+        return self.mode[:-1]
+
+    @cached_property
+    def _samples(self) -> FloatArray:
+        """Theta_s, a column each; drawn when first looked at."""
+        return np.asarray(self.mode[:, None] + self.factor @ self.draw())
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """w_s (S, m)."""
+        return np.ascontiguousarray(self._samples[:-1].T)
+
+    @property
+    def log_sharpness(self) -> FloatArray:
+        """eta_s (S,)."""
+        return np.asarray(self._samples[-1])
 
     @property
     def sharpness(self) -> FloatArray:
+        """beta_s (S,)."""
         return np.exp(np.minimum(self.log_sharpness, _LARGEST_LOG_SHARPNESS))
+
+    @cached_property
+    def _scaled(self) -> tuple[FloatArray, FloatArray]:
+        """Mean weights and covariance factor of the margins, in single precision."""
+        sharpness = np.exp(min(self.mode[-1], _LARGEST_LOG_SHARPNESS))
+        weights, factor = sharpness * self.mode[:-1], sharpness * self.factor[:-1]
+        return weights.astype(np.float32), factor.astype(np.float32)
+
+    def margins(self, differences: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the margin of each feature difference, at the mean sharpness."""
+        rows = differences.astype(np.float32, copy=False)
+        weights, factor = self._scaled
+        spread = rows @ factor
+        variance: FloatArray = np.maximum(np.einsum("ij,ij->i", spread, spread), 1e-6)
+        return rows @ weights, variance
+
+    def covariance(self, differences: FloatArray) -> FloatArray:
+        """Sigma delta z^T: multiplied by another difference, the covariance of the two margins."""
+        _, factor = self._scaled
+        rows = differences.astype(np.float32, copy=False)
+        return np.asarray(factor @ (rows @ factor).T)
 
     def mean_reward(self, outcomes: FloatArray) -> FloatArray:
         """bar r(phi), the posterior mean: linear in w, hence the reward of the mean weights."""
         return self.features(outcomes) @ self.mean_weights.astype(outcomes.dtype)
 
     def reward_samples(self, outcomes: FloatArray) -> FloatArray:
+        """r_w(phi) of every sample, (n, S)."""
         return self.features(outcomes) @ self.weights.T.astype(
             outcomes.dtype
         )  # eq:rff_reward_model
 
     def preference(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """q(+1): the probability that the first outcome of each pair is preferred."""
-        gaps = difference(self.features, first, second) @ self.weights.T
-        margins = np.clip(self.sharpness * gaps, -700, 700)
+        """q(+1): the probability of the answer that the first outcome is preferred."""
+        differences = difference(self.features, first, second)
+        if self.closed_form:
+            mean, variance = self.margins(differences)
+            return np.asarray(ndtr(mean / np.sqrt(variance + LOGISTIC_STD**2)), dtype=float)
+        margins = np.clip(self.sharpness * (differences @ self.weights.T), -700, 700)
         chance: FloatArray = expit(margins).mean(axis=1)
         return chance  # eq:app_inverse_posterior_predictive
 
+    def better(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """The probability that the first outcome truly has the larger reward, answers aside."""
+        mean, variance = self.margins(difference(self.features, first, second))
+        return np.asarray(ndtr(mean / np.sqrt(variance)), dtype=float)
+
 
 def posterior(belief: InverseBelief, rng: np.random.Generator) -> RewardPosterior:
-    """Samples of the Gaussian approximation around the mode."""
-    normals = rng.standard_normal((len(belief.mode), belief.settings.samples))
-    theta = belief.mode[:, None] + _whiten(belief.precision(), normals)
-    # eq:app_inverse_laplace_posterior
+    """The Gaussian around the mode."""
+    factor = _covariance_factor(belief)
+
+    def draw() -> FloatArray:
+        return rng.standard_normal((factor.shape[1], belief.settings.samples))
+
     return RewardPosterior(
-        features=belief.features,
-        mean_weights=belief.weights,
-        weights=np.ascontiguousarray(theta[:-1].T),
-        log_sharpness=theta[-1],
+        belief.features,
+        belief.mode,
+        factor,
+        draw,
+        closed_form=belief.settings.inference == "variational",
     )
 
 
-def _whiten(precision: FloatArray, normals: FloatArray) -> FloatArray:
-    """Zero-mean draws with this precision, clipping eigenvalues where a Cholesky factor fails."""
+def _covariance_factor(belief: InverseBelief) -> FloatArray:
+    """F with F F^T the covariance, clipping eigenvalues where a Cholesky factor fails."""
+    if belief.settings.inference == "variational":
+        scaled = np.exp(belief.log_sharpness) * belief.settings.weight_std * belief.differences
+        factor = belief.settings.weight_std * _root(weight_precision(scaled, belief.curvature))
+        return np.vstack([factor, np.zeros(len(factor))])
+    return _root(belief.precision())  # eq:app_inverse_laplace_posterior
+
+
+def _root(precision: FloatArray) -> FloatArray:
+    """F with F F^T the inverse of this precision."""
     try:
-        factor = scipy.linalg.cholesky(precision, lower=False)
-        return np.asarray(scipy.linalg.solve_triangular(factor, normals))
+        return inverse_cholesky(precision).T
     except scipy.linalg.LinAlgError:
         values, vectors = scipy.linalg.eigh(precision)
-        clipped = np.maximum(values, values.max() * 1e-12)
-        return np.asarray(vectors @ (normals / np.sqrt(clipped)[:, None]))
+        return np.asarray(vectors / np.sqrt(np.maximum(values, values.max() * 1e-12)))

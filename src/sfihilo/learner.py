@@ -16,7 +16,6 @@ import numpy as np
 
 from sfihilo import forward as fw
 from sfihilo import inverse as inv
-from sfihilo import querying
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, Hyperparameters
 from sfihilo.history import (
@@ -30,7 +29,9 @@ from sfihilo.history import (
 )
 from sfihilo.inverse import InverseBelief, RewardPosterior
 from sfihilo.querying import Selection, Situation
+from sfihilo.querying import random as random_policy
 from sfihilo.recency import Decay, recency_weights, select_with_decay
+from sfihilo.rules import rule as named_rule
 from sfihilo.selection import Recommendation, final_policy
 from sfihilo.settings import Settings
 
@@ -94,7 +95,7 @@ def begin(settings: Settings, seed: int) -> State:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ValueError(f"seed: expected a whole number from 0, got {seed!r}")
     seed = int(seed)
-    querying.rule(settings.rule)  # an unknown name should fail here, not at the first question
+    named_rule(settings.rule)  # an unknown name should fail here, not at the first question
     features = inv.feature_map(
         settings.inverse, settings.outcome_dim, generator(seed, 0, "features")
     )
@@ -122,6 +123,7 @@ def look(state: State, feasible: Feasible | None = None) -> Selection:
 
     situation = Situation(
         settings=settings.query,
+        pairs=settings.pairs,
         policy_dim=settings.policy_dim,
         feasible=feasible,
         previous=state.history.previous_policy,
@@ -132,7 +134,7 @@ def look(state: State, feasible: Feasible | None = None) -> Selection:
         random=random,
     )
     # With nothing to compare with, no comparison can be informative.
-    rule = querying.random if anchor is None else querying.rule(settings.rule)
+    rule = random_policy if anchor is None else named_rule(settings.rule)
     selection = rule(situation)
     policy = unit_vector(selection.policy, settings.policy_dim, f"policy of rule {settings.rule}")
     feasible.check(policy, situation.previous)
@@ -163,9 +165,14 @@ def tell(state: State, query: Query, response: Response) -> State:
         assert query.anchor is not None
         assert response.outcome is not None
         label = history.preference_data().labels[-1]
-        told = replace(
-            told, inverse=inv.append(state.inverse, query.anchor, response.outcome, label)
+        inverse = inv.append(
+            state.inverse,
+            query.anchor,
+            response.outcome,
+            label,
+            checkpoint=is_checkpoint(query.round),
         )
+        told = replace(told, inverse=inverse)
     return told
 
 
@@ -249,6 +256,7 @@ def save(state: State) -> str:
             "decay": None if state.decay is None else list(state.decay),
             "factored": state.factored,
             "mode": state.inverse.mode.tolist(),
+            "curvature": state.inverse.curvature.tolist(),
         },
         allow_nan=False,
     )
@@ -273,8 +281,10 @@ def load(text: str) -> State:
         start.inverse,
         differences=_differences(start.inverse, pairs.anchors, pairs.outcomes),
         labels=pairs.labels,
-        mode=np.array(record["mode"]),
+        mode=np.array(record["mode"], dtype=float),
+        curvature=np.array(record["curvature"], dtype=float),
     )
+    _check_models(inverse, len(history.forward_data().rounds), record["factored"])
     forward = _restored(settings, hyper, history, decay, record["factored"])
     return replace(
         start,
@@ -297,6 +307,7 @@ _PARTS = (
     "decay",
     "factored",
     "mode",
+    "curvature",
 )
 
 
@@ -308,7 +319,25 @@ def _record(text: str) -> dict[str, Any]:
     missing = [part for part in _PARTS if part not in record]
     if missing:
         raise ValueError(f"state: expected {', '.join(_PARTS)}, got a record without {missing}")
+    lengths = {name: len(record[name]) for name in ("policies", "outcomes", "anchors", "choices")}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(f"state: expected as many of each, got {lengths}")
     return record
+
+
+def _check_models(inverse: InverseBelief, measured: int, factored: int) -> None:
+    """The models' own numbers must fit the history that they were saved with."""
+    if inverse.mode.shape != (inverse.features.size + 1,):
+        raise ValueError(
+            f"state: expected a mode of {inverse.features.size + 1} numbers, "
+            f"got {len(inverse.mode)}"
+        )
+    if inverse.curvature.shape != inverse.labels.shape:
+        raise ValueError(
+            f"state: expected {len(inverse.labels)} curvatures, got {len(inverse.curvature)}"
+        )
+    if not 0 <= factored <= measured:
+        raise ValueError(f"state: expected factored from 0 to {measured}, got {factored}")
 
 
 def _restored(

@@ -29,7 +29,7 @@ from sfihilo.forward import ForwardBelief
 from sfihilo.history import FloatArray, IntArray
 from sfihilo.information import Labels, binary_entropy
 from sfihilo.inverse import RewardPosterior
-from sfihilo.names import named_function, positive, within
+from sfihilo.names import positive, within
 from sfihilo.ranking import rank_by_reducible
 
 
@@ -60,11 +60,38 @@ class QuerySettings:
         return max(self.pool_minimum, self.pool_per_dimension * policy_dim)
 
 
+@dataclass(frozen=True)
+class PairSettings:
+    """How Global Pair Lookahead (pairs.py) searches.
+
+    draws: outcomes of each candidate in the first pass, the local pass and the last.
+    past: executed policies, some moved a little: their outcomes are known best.
+    balance: the exponent of the forward factor.
+    """
+
+    pool: int = 300
+    past: int = 150
+    moves: tuple[float, ...] = (0.0, 0.05, 0.1)
+    pairs: int = 128
+    draws: tuple[int, int, int] = (2, 8, 32)
+    shortlist: int = 24
+    local_starts: int = 4
+    local_steps: int = 12
+    local_radius: float = 0.08
+    balance: float = 0.25
+
+    def __post_init__(self) -> None:
+        positive(self, "pool", "pairs", "shortlist", "local_radius")
+        for name in ("past", "local_starts", "local_steps", "balance"):
+            within(self, name, 0, math.inf)
+
+
 @dataclass(frozen=True, eq=False)
 class Situation:
     """What a rule may look at. `random(purpose)` gives this round's generator for a purpose."""
 
     settings: QuerySettings
+    pairs: PairSettings
     policy_dim: int
     feasible: Feasible
     previous: FloatArray | None
@@ -150,22 +177,24 @@ def lookahead(situation: Situation, targets: FloatArray, candidates: FloatArray)
         (len(targets), settings.target_samples, len(situation.anchor))
     )
     prediction = forward.predict(targets)
-    mean, spread = prediction.mean[:, None], prediction.variance[:, None]
+    current = fw.sample(
+        prediction.mean[:, None], prediction.variance[:, None], normals
+    )  # eq:app_active_target_samples
     labels = Labels.against(situation.posterior, situation.anchor, situation.gap_std)
     even = np.full((len(labels.slopes), 1), 1 / len(labels.slopes))
-    now = region_utility(labels, fw.sample(mean, spread, normals), even)
+    now = region_utility(labels, current, even)[0]  # eq:app_active_current_utility
     update = fw.target_update(forward, targets, candidates)
     outcomes, residuals = hypothetical_outcomes(situation, candidates)
-    after = np.empty((len(candidates), outcomes.shape[1]))
-    for candidate, draws in enumerate(outcomes):
-        chance, weights = label_update(labels, draws)
-        for draw, shift in enumerate(residuals[candidate]):
-            moved = mean + update.gain[candidate][:, None] * shift
-            spread = update.variance[candidate][:, None]
-            samples = fw.sample(moved, spread, normals)  # eq:app_active_post_target_samples
-            utilities = region_utility(labels, samples, weights[draw])
-            after[candidate, draw] = chance[draw] @ utilities
-    return np.asarray(now[0] - after.mean(axis=1))  # eq:app_active_meanobs_score
+    moved = update.mean(prediction.mean, residuals)
+    after = np.empty(outcomes.shape[:2])
+    for candidate, draw in np.ndindex(after.shape):
+        chance, weights = label_update(labels, outcomes[candidate, draw])
+        spread = update.variance[candidate][:, None]
+        means = moved[candidate, draw][:, None]
+        samples = fw.sample(means, spread, normals)  # eq:app_active_post_target_samples
+        after[candidate, draw] = chance @ region_utility(labels, samples, weights)
+    # With one draw, the mean, this is eq:app_active_meanobs_score; with many, the whole integral.
+    return np.asarray(now - after.mean(axis=1))  # eq:proposed_target_lookahead
 
 
 def hypothetical_outcomes(
@@ -182,12 +211,12 @@ def hypothetical_outcomes(
     return outcomes, outcomes - mean
 
 
-def label_update(labels: Labels, outcomes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Chance of each label (n, 2) at these outcomes, and how it reweighs the samples (n, S, 2)."""
-    anchor_preferred = labels.probabilities(outcomes)
+def label_update(labels: Labels, outcome: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Chance of each label (2,) at this outcome, and how it reweighs the samples (S, 2)."""
+    anchor_preferred = labels.probabilities(outcome[None])[0]
     by_label = np.stack([anchor_preferred, 1 - anchor_preferred], axis=-1)
-    chance = by_label.mean(axis=1)  # eq:app_active_candidate_label_probability
-    total = np.maximum(by_label.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    chance = by_label.mean(axis=0)  # eq:app_active_candidate_label_probability
+    total = np.maximum(by_label.sum(axis=0), np.finfo(float).tiny)
     return chance, by_label / total  # eq:app_active_importance_weights
 
 
@@ -198,6 +227,7 @@ def region_utility(labels: Labels, samples: FloatArray, weights: FloatArray) -> 
     """
     count, draws, dimension = samples.shape
     chance, doubt = labels.averages(samples.reshape(-1, dimension), weights)
+    # Under even weights this is eq:app_active_targetwise_utility, before the query.
     chance = chance.reshape(count, draws, -1).mean(axis=1)
     doubt = doubt.reshape(count, draws, -1).mean(axis=1)
     utility = binary_entropy(chance) - doubt  # eq:app_active_post_targetwise_utility
@@ -225,15 +255,3 @@ def mean_information(
 
 def _first_of_each(parts: list[IntArray]) -> IntArray:
     return np.array(list(dict.fromkeys(np.concatenate(parts).tolist())), dtype=int)
-
-
-RULES: dict[str, Rule] = {
-    "random": random,
-    "mutual_information": mutual_information,
-    "boundary_lookahead": boundary_lookahead,
-}
-
-
-def rule(name: str) -> Rule:
-    """The rule of this name, or a user's own "module:function"."""
-    return RULES[name] if name in RULES else named_function(name, "rule", tuple(RULES))

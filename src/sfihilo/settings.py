@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from sfihilo.forward import ForwardSettings
 from sfihilo.inverse import InverseSettings
-from sfihilo.querying import QuerySettings
+from sfihilo.querying import PairSettings, QuerySettings
 from sfihilo.recency import RecencySettings
 from sfihilo.selection import SelectionSettings
 
@@ -23,18 +24,30 @@ class NoiseSettings:
     reward: float = 0.02
 
 
+# docs/default-preset.md says why, and what each part is worth.
+DEFAULT_INVERSE = InverseSettings(
+    feature_count=512,
+    orthogonal=True,
+    log_sharpness_mean=math.log(12),
+    log_sharpness_std=0.7,
+    iterations=40,
+    inference="variational",
+)
+
+
 @dataclass(frozen=True)
 class Settings:
     """Without arguments, the default preset; `Settings.paper` is the paper to the letter."""
 
     policy_dim: int = 8
     outcome_dim: int = 8
-    rule: str = "boundary_lookahead"
+    rule: str = "global_pairs"
     preset: str = "default"
     forward: ForwardSettings = field(default_factory=ForwardSettings)
     recency: RecencySettings = field(default_factory=RecencySettings)
-    inverse: InverseSettings = field(default_factory=InverseSettings)
+    inverse: InverseSettings = DEFAULT_INVERSE
     query: QuerySettings = field(default_factory=QuerySettings)
+    pairs: PairSettings = field(default_factory=PairSettings)
     selection: SelectionSettings = field(default_factory=SelectionSettings)
     noise: NoiseSettings = field(default_factory=NoiseSettings)
 
@@ -74,7 +87,7 @@ class Settings:
     def default(
         policy_dim: int = 8,
         outcome_dim: int = 8,
-        rule: str = "boundary_lookahead",
+        rule: str = "global_pairs",
         **changes: Any,
     ) -> Settings:
         """The same loop with better inference: fewer questions."""
@@ -94,6 +107,7 @@ class Settings:
             "recency": RecencySettings,
             "inverse": InverseSettings,
             "query": QuerySettings,
+            "pairs": PairSettings,
             "selection": SelectionSettings,
             "noise": NoiseSettings,
         }

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -102,6 +102,7 @@ def test_holm_refuses_what_is_no_probability() -> None:
         statistics.holm([0.1, 1.2])
 
 
+@settings(max_examples=20)  # statsmodels collects garbage in every call
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_only_raises_p_values_and_keeps_their_order(raw: list[float]) -> None:
     adjusted = statistics.holm(raw)

@@ -61,6 +61,7 @@ class Scale:
     results: Path
     evaluation: EvaluationSettings = EvaluationSettings()
     people: UserSettings = UserSettings()
+    lean: bool = False
 
 
 SCALES = {
@@ -73,6 +74,7 @@ SCALES = {
             pairs_per_bin=100, pair_policies=1000, error_policies=500, pool_policies=1000
         ),
         people=UserSettings(calibration=1000),
+        lean=True,
     ),
 }
 
@@ -194,6 +196,7 @@ def _units(
         queries=queries or size.queries,
         evaluation=size.evaluation,
         users=size.people,
+        lean=size.lean,
     )
     return conditions.units_of(rows, range(users or size.users), preset, template)
 
@@ -276,15 +279,20 @@ def _run(
         if timing["queries"] == units[0].queries:
             forecast.learn(timing["condition"], timing["rule"], timing["seconds"])
     # A scheduler stops jobs with TERM: leave as orderly as after Ctrl-C.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     bar = Bar(len(units), len(units) - len(left), forecast)
     try:
         report = runner.run(units, where, engine, bar, search)
     except KeyboardInterrupt:
-        bar.close()
         typer.echo("Stopped. Finished units are kept: the same command goes on.", err=True)
         raise typer.Exit(130) from None
-    bar.close()
+    finally:
+        bar.close()
+        signal.signal(signal.SIGTERM, before)
+    _say_report(report, where, as_json)
+
+
+def _say_report(report: runner.Report, where: Store, as_json: bool) -> None:
     if as_json:
         summary = {"finished": list(report.finished), "failed": dict(report.failed)}
         typer.echo(json.dumps(summary, indent=1))
@@ -330,7 +338,11 @@ def figures(
     """Draw every figure for which there are results, as PNG and PDF."""
     from sfihilo.study.figures import make_all
 
-    for path in make_all(results, out or results / "figures"):
+    try:
+        written = make_all(results, out or results / "figures")
+    except ValueError as error:
+        _refuse(error)
+    for path in written:
         typer.echo(str(path))
 
 
@@ -338,10 +350,23 @@ def figures(
 def compare(
     first: Annotated[Path, typer.Argument(help="A result set, e.g. results/paper.")],
     second: Annotated[Path, typer.Argument(help="Another, e.g. results/default.")],
+    rules: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="RULE RULE", help="Hold a rule of the first against one of the other."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Two result sets on the same users, with paired statistics."""
     from sfihilo.study.compare import compare as compare_sets
 
-    table = compare_sets(first, second)
+    try:
+        table = compare_sets(first, second, rules)
+    except ValueError as error:
+        _refuse(error)
     typer.echo(table.to_json(orient="records") if as_json else table.to_string(index=False))
+
+
+if __name__ == "__main__":
+    app()

@@ -70,6 +70,7 @@ class Unit:
     study_seed: int = STUDY_SEED
     evaluation: EvaluationSettings = EvaluationSettings()
     users: UserSettings = UserSettings()
+    lean: bool = False  # a coarser query rule and posterior, for smoke runs
 
     @property
     def key(self) -> str:
@@ -243,9 +244,14 @@ def learner_settings(unit: Unit) -> Settings:
     inverse = settings.inverse
     if condition.reward != "rbf":
         inverse = replace(inverse, features=condition.reward)
+    query = settings.query
+    if unit.lean:
+        query = replace(query, pool_minimum=200, pool_per_dimension=0, targets=8)
+        inverse = replace(inverse, samples=128)
     return replace(
         settings,
         inverse=inverse,
+        query=query,
         recency=_recency(settings.recency, condition, unit.users),
         noise=replace(settings.noise, measurement=noise.measurement, reward=noise.reward),
     )

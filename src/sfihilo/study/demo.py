@@ -10,15 +10,17 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
-from scipy.optimize import differential_evolution
+from scipy.optimize import Bounds, differential_evolution
 
 from sfihilo.history import FloatArray, generator
-from sfihilo.learner import Settings, State, ask, begin, recommend, tell
+from sfihilo.learner import State, ask, begin, recommend, tell
+from sfihilo.settings import Settings
 from sfihilo.study.evaluation import (
     EvaluationSettings,
     HeldOut,
@@ -60,11 +62,13 @@ def true_reward(user: SimulatedUser, policies: FloatArray) -> FloatArray:
 
 def best_possible(user: SimulatedUser, policies: FloatArray, rewards: FloatArray) -> float:
     """The most that the person can like any policy, by evolution from the best of a pool."""
+    # Vectorised, it is called with one column a policy, which its types do not know.
+    objective: Any = lambda columns: -true_reward(user, columns.T)  # noqa: E731
     found = differential_evolution(
-        lambda columns: -true_reward(user, columns.T),
-        bounds=[(0.0, 1.0)] * policies.shape[1],
+        objective,
+        bounds=Bounds(np.zeros(policies.shape[1]), np.ones(policies.shape[1])),
         init=policies[np.argsort(rewards)[-64:]],
-        rng=generator(user.seed, 0, "demo best possible"),
+        seed=generator(user.seed, 0, "demo best possible"),
         maxiter=150,
         vectorized=True,
         updating="deferred",
@@ -203,17 +207,17 @@ def print_table(console: Console, journeys: Sequence[Journey], exam: Exam) -> No
     for one in journeys:
         table.add_column(style.rule_name(one.rule), justify="right")
     rows = (
-        ("error in predicted outcomes (share of full range)", "forward_error"),
+        ("error of predicted outcomes, of full range", "forward_error"),
         ("wrong guesses about preferences", "preference_error"),
     )
     for text, name in rows:
         table.add_row(text, *(f"{getattr(one, name)[-1]:.1%}" for one in journeys))
     table.add_row(
-        f"true reward of the recommended setting (best possible {exam.best_reward:.2f})",
+        f"reward of its advice (best possible: {exam.best_reward:.2f})",
         *(f"{one.reward[-1]:.2f}" for one in journeys),
     )
     table.add_row(
-        "  better than this share of all settings",
+        "its advice beats this share of all settings",
         *(share(float(np.mean(exam.rewards < one.reward[-1]))) for one in journeys),
     )
     console.print(table)
@@ -247,7 +251,8 @@ def run(queries: int = 150, out: Path = Path("demo")) -> Path:
     )
     print_table(console, journeys, exam)
     path = style.write_png(picture(person, journeys), out, "demo", dots=160)
-    console.print(f"Picture: {path}   ({time.perf_counter() - started:.0f} s)")
+    seconds = time.perf_counter() - started
+    console.print(f"Picture: {path}   ({seconds:.0f} s)", soft_wrap=True)
     return path
 
 
@@ -270,9 +275,9 @@ def converse(
         for rule, task in tasks.items():
             looks: list[Look] = []
             for state, found in learn(replace(settings, rule=rule), user, exam, queries, 0):
-                note = f"{found.preference_error:.0%} wrong guesses" if found else None
+                progress.update(task, completed=state.round - 1)
                 if found:
                     looks.append(found)
-                progress.update(task, completed=state.round - 1, **({"note": note} if note else {}))
+                    progress.update(task, note=f"{found.preference_error:.0%} wrong guesses")
             ends[rule] = (state, looks)
     return ends

@@ -208,10 +208,9 @@ class SubmititExecutor(Executor):
             for future, _ in batch:
                 future.set_exception(error)
             return
+        futures = [future for future, _ in batch]
         with self._lock:
-            self._running.update(
-                {future: job for (future, _), job in zip(batch, jobs, strict=True)}
-            )
+            self._running.update(zip(futures, jobs, strict=True))
 
     def _collect(self) -> None:
         with self._lock:

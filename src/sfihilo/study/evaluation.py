@@ -191,7 +191,7 @@ def final_policy_gap(
         normals = rng.standard_normal(shape, dtype=np.float32)
         outcomes = sample(belief.mean, belief.variance, normals).astype(np.float32)
         rewards = posterior.mean_reward(outcomes.reshape(-1, shape[-1]))
-        value[rows] = rewards.reshape(shape[:2]).mean(axis=0)  # eq:final_policy_optimization
+        value[rows] = rewards.reshape(shape[:2]).mean(axis=0)
     return float(clean.max() - clean[np.argmax(value)])
 
 

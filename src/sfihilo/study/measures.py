@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +60,7 @@ class Results:
     """A tidy table of results, ready to be asked for the curves of a cell."""
 
     groups: Mapping[tuple[str, str, str, str], Any]
+    _known: dict[tuple[str, str, str, str], Curves] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def of(table: pd.DataFrame) -> Results:
@@ -68,7 +69,7 @@ class Results:
         if missing:
             raise ValueError(f"expected the columns {', '.join(REQUIRED)}; missing: {missing}")
         keys = ["preset", "condition", "rule", "metric"]
-        return Results({key: group for key, group in table.groupby(keys, sort=True)})
+        return Results(dict(iter(table.groupby(keys, sort=True))))
 
     @property
     def presets(self) -> list[str]:
@@ -87,19 +88,12 @@ class Results:
 
     def curves(self, cell: Cell, metric: str) -> Curves:
         """The stored curves of a metric; `NOTHING` where there are none."""
-        group = self.groups.get((*cell, metric))
-        if group is None:
+        key = (*cell, metric)
+        if key not in self.groups:
             return NOTHING
-        wide = group.pivot(index="user", columns="query", values="value")
-        values = wide.to_numpy(dtype=float)
-        if np.isnan(values).any():
-            users = wide.index[np.isnan(values).any(axis=1)].tolist()
-            raise ValueError(f"{cell}: users {users} lack {metric} at some checkpoints")
-        return Curves(
-            users=wide.index.to_numpy(dtype=int),
-            queries=wide.columns.to_numpy(dtype=float),
-            values=values,
-        )
+        if key not in self._known:
+            self._known[key] = _curves(self.groups[key], f"{cell}: {metric}")
+        return self._known[key]
 
     def measure(self, cell: Cell, name: str) -> pd.Series:
         """One number a user (a series by user), empty where nothing was run."""
@@ -113,6 +107,20 @@ class Results:
             return _reduced(self.curves(cell, plain["metric"]), plain["how"], plain["query"])
         curves = self.curves(cell, name)
         return _series(curves, curves.values[:, -1] if curves.count else np.empty(0))
+
+
+def _curves(group: pd.DataFrame, name: str) -> Curves:
+    """Rows of one metric as a matrix; every user must have every checkpoint, once."""
+    users, row = np.unique(group["user"].to_numpy(dtype=int), return_inverse=True)
+    queries, column = np.unique(group["query"].to_numpy(dtype=float), return_inverse=True)
+    values = np.full((len(users), len(queries)), np.nan)
+    values[row, column] = group["value"].to_numpy(dtype=float)
+    if np.isnan(values).any():
+        lacking = users[np.isnan(values).any(axis=1)].tolist()
+        raise ValueError(f"{name}: users {lacking} lack some checkpoints")
+    if len(group) != values.size:
+        raise ValueError(f"{name}: expected {values.size} values, got {len(group)}")
+    return Curves(users, queries, values)
 
 
 def _series(curves: Curves, values: FloatArray) -> pd.Series:

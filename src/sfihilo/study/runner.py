@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass, field
@@ -26,7 +26,8 @@ from sfihilo.study.simulate import run_unit
 from sfihilo.study.store import Provenance, Store, describe, encode
 
 _STALE_SECONDS = 3600
-_IDLE_PASSES = 3  # passes in a row that finish nothing, before the rest is given up
+_STRIKES = 2  # how often a unit may take its worker down while it is alone
+_IDLE_PASSES = 10  # passes in a row that finish nothing, before the rest is given up
 
 
 @dataclass(frozen=True)
@@ -128,27 +129,33 @@ def run(
     engine: Engine,
     watcher: Watcher | None = None,
     search_path: Sequence[str] = (),
+    provenance: Provenance | None = None,
 ) -> Report:
     """Compute and store all units that are missing; units that fail are reported at the end."""
     if not units:
         return Report((), {})
     store.agree(units[0])
     clear_partial(store)
-    provenance = Provenance.here()
+    provenance = provenance or Provenance.here()
     results = str(store.results.resolve()) if engine.shares_files else None
-    waiting = pending(units, store)
+    waiting = [Job(unit, provenance, results, tuple(search_path)) for unit in pending(units, store)]
     finished: list[str] = []
     failed: dict[str, str] = {}
+    strikes: Counter[str] = Counter()
     idle = 0
     while waiting and idle < _IDLE_PASSES:
+        # After a pass that finished nothing, one unit at a time: the guilty one is then alone.
+        batch, rest = (waiting[:1], waiting[1:]) if idle else (waiting, [])
         before = len(finished) + len(failed)
-        jobs = [Job(unit, provenance, results, tuple(search_path)) for unit in waiting]
         with engine.start() as executor:
-            lost = _one_pass(executor, jobs, store, watcher, finished, failed)
+            lost = _one_pass(executor, batch, store, watcher, finished, failed)
+        if lost and len(batch) == 1:
+            strikes[batch[0].unit.key] += 1
+            if strikes[batch[0].unit.key] >= _STRIKES:
+                failed[batch[0].unit.key] = f"took its worker down {_STRIKES} times while alone"
         idle = 0 if len(finished) + len(failed) > before else idle + 1
-        done = store.done()
-        waiting = [unit for unit in lost if unit.key not in done]
-    failed.update({unit.key: f"lost its worker {_IDLE_PASSES} times" for unit in waiting})
+        waiting = rest + [job for job in lost if job.unit.key not in failed]
+    failed.update({job.unit.key: "lost its worker, as all others did" for job in waiting})
     return Report(tuple(finished), failed)
 
 
@@ -159,18 +166,19 @@ def _one_pass(
     watcher: Watcher | None,
     finished: list[str],
     failed: dict[str, str],
-) -> list[Unit]:
-    """Submit everything, take what comes; returns the units that went down with a worker."""
+) -> list[Job]:
+    """Submit everything, take what comes; returns the jobs that went down with a worker."""
     lost_types = lost_errors()
     lost = []
     futures, unsent = _submit(executor, jobs, lost_types)
     for future in as_completed(futures):
-        unit = futures.pop(future).unit
+        job = futures.pop(future)
+        unit = job.unit
         seconds: float | None = None
         try:
             result: Finished = future.result()
         except lost_types:
-            lost.append(unit)
+            lost.append(job)
             continue
         except Exception as error:  # noqa: BLE001 - one bad unit must not stop the others
             failed[unit.key] = "".join(traceback.format_exception(error))
@@ -188,14 +196,14 @@ def _one_pass(
 
 def _submit(
     executor: Executor, jobs: Sequence[Job], lost_types: tuple[type[BaseException], ...]
-) -> tuple[dict[Future[Any], Job], list[Unit]]:
+) -> tuple[dict[Future[Any], Job], list[Job]]:
     """A pool may break while it is being filled: what was not taken is lost too."""
     futures: dict[Future[Any], Job] = {}
     for index, job in enumerate(jobs):
         try:
             futures[executor.submit(execute, job)] = job
         except lost_types:
-            return futures, [job.unit for job in jobs[index:]]
+            return futures, list(jobs[index:])
     return futures, []
 
 

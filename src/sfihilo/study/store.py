@@ -202,8 +202,9 @@ class Store:
             write_atomically(path, (json.dumps(wanted, indent=1, sort_keys=True) + "\n").encode())
             return
         found = json.loads(path.read_text())
-        if found != wanted:
-            names = [name for name in wanted if found.get(name) != wanted[name]]
+        # A folder of an older version may not say all that is said today.
+        names = [name for name in wanted if name in found and found[name] != wanted[name]]
+        if names:
             raise ValueError(
                 f"{path.parent} holds a study with other {', '.join(names)} "
                 f"(there: {[found.get(name) for name in names]}, "
@@ -220,8 +221,10 @@ class Store:
             "queries": unit.queries,
             "seconds": round(seconds, 3),
         }
+        # A kill may have cut the last line short: begin on a new one.
+        cut = self.timings.exists() and not self.timings.read_text().endswith("\n")
         with self.timings.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(("\n" if cut else "") + json.dumps(line) + "\n")
 
     def read_timings(self) -> list[dict[str, Any]]:
         if not self.timings.exists():
@@ -244,7 +247,7 @@ class Store:
         if not tables:
             return pd.DataFrame({name: [] for name in COLUMNS})
         table = pd.concat(tables, ignore_index=True)
-        table.insert(0, "preset", self.preset)
+        table = table.assign(preset=self.preset).astype({"user": int, "query": int})
         order = ["condition", "rule", "user", "query"]
         return table.sort_values(order, kind="stable", ignore_index=True)[list(COLUMNS)]
 
@@ -270,6 +273,7 @@ def shared(unit: Unit) -> dict[str, Any]:
         "study_seed": unit.study_seed,
         "evaluation": asdict(unit.evaluation),
         "users": asdict(unit.users),
+        "lean": unit.lean,
     }
 
 

@@ -137,7 +137,7 @@ class SimulatedUser:
         """alpha_star: how far the person has adapted by that round (1 for a stationary person)."""
         if self.initial_map is None:
             return 1.0
-        return 1.0 - math.exp(-round / self.time_constant)  # eq:app_motor_adaptation_oracle
+        return 1.0 - math.exp(-round / self.time_constant)
 
     def outcomes(self, policies: FloatArray, round: int = 0) -> FloatArray:
         """Clean outcomes under the map that is current in ``round`` (n, heads)."""

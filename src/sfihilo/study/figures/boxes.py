@@ -32,12 +32,15 @@ class Group:
 
 
 def positions(groups: Sequence[Group], gap: float = 0.9) -> list[list[float]]:
-    """Where each box stands: one unit apart within a group, and a gap between groups."""
+    """Where each box stands: one unit apart within a group, and a gap between groups.
+
+    A group without boxes keeps one place.
+    """
     places: list[list[float]] = []
     start = 0.0
     for group in groups:
-        places.append([start + index for index in range(len(group.boxes))])
-        start += len(group.boxes) + gap
+        places.append([start + index for index in range(max(1, len(group.boxes)))])
+        start += max(1, len(group.boxes)) + gap
     return places
 
 
@@ -75,10 +78,25 @@ def draw_box(axes: Axes, place: float, box: Box) -> None:
     )
 
 
+def say_not_run(axes: Axes, place: float) -> None:
+    """The place of a condition without results stays, and says so."""
+    axes.text(
+        place,
+        0.04,
+        "not run",
+        transform=axes.get_xaxis_transform(),
+        rotation=90,
+        ha="center",
+        va="bottom",
+        fontsize=5.6,
+        color=style.GREY,
+    )
+
+
 def write_notes(axes: Axes, groups: Sequence[Group], upright: bool) -> None:
     """The notes above the boxes, after the limits are known, each just above its own points."""
     for group, places in zip(groups, positions(groups), strict=True):
-        for box, place in zip(group.boxes, places, strict=True):
+        for box, place in zip(group.boxes, places, strict=False):
             finite = box.values[np.isfinite(box.values)]
             if not box.note or finite.size == 0:
                 continue
@@ -107,10 +125,12 @@ def grouped_boxes(
 ) -> None:
     """Draw all groups; `headroom` is the share of the height kept free for the notes."""
     for group, places in zip(groups, positions(groups), strict=True):
-        for box, place in zip(group.boxes, places, strict=True):
+        for box, place in zip(group.boxes, places, strict=False):
             draw_box(axes, place, box)
-    centres = [float(np.mean(places)) for places in positions(groups) if places]
-    axes.set_xticks(centres, [group.label for group in groups if group.boxes])
+        if not group.boxes:
+            say_not_run(axes, places[0])
+    centres = [float(np.mean(places)) for places in positions(groups)]
+    axes.set_xticks(centres, [group.label for group in groups])
     axes.tick_params(axis="x", length=0)
     last = positions(groups)[-1][-1]
     axes.set_xlim(-0.9, last + 0.9)

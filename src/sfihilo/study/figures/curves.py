@@ -41,11 +41,12 @@ def threshold_line(axes: Axes, height: float, text: str) -> None:
     axes.axhline(height, color="#444444", linewidth=0.7, linestyle=(0, (4, 3)), zorder=0)
     axes.annotate(
         text,
-        xy=(0, height),
+        xy=(1, height),
         xycoords=("axes fraction", "data"),
-        xytext=(3, -2),
+        xytext=(0, 1.5),
         textcoords="offset points",
-        va="top",
+        ha="right",
+        va="bottom",
         fontsize=5.6,
         color="#444444",
     )

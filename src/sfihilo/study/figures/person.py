@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -77,7 +78,7 @@ def picture(person: Person, journeys: Sequence[Journey]) -> Figure:
     """Learning curves above, the person's reward in the middle, where it asked below."""
     with style.styled(TEXT):
         figure = style.new_figure(10.0, 10.4, layout=None)
-        top, middle, bottom = figure.subfigures(3, 1, height_ratios=[1.08, 0.95, 1.2])
+        top, middle, bottom = style.stacked(figure, (1.08, 0.95, 1.2))
         draw_progress(top, person, journeys)
         draw_slices(middle, person)
         draw_questions(bottom, person, journeys)
@@ -93,7 +94,13 @@ def heading(figure: SubFigure, title: str, text: str) -> None:
 def row_of_axes(figure: SubFigure, widths: Sequence[float], top: float, right: float) -> list[Axes]:
     """A row of axes below the row's heading."""
     grid = figure.add_gridspec(
-        1, len(widths), width_ratios=widths, top=top, bottom=0.15, left=0.065, right=right,
+        1,
+        len(widths),
+        width_ratios=widths,
+        top=top,
+        bottom=0.15,
+        left=0.065,
+        right=right,
         wspace=0.32,
     )
     return [figure.add_subplot(grid[0, place]) for place in range(len(widths))]
@@ -110,7 +117,12 @@ def draw_progress(figure: SubFigure, person: Person, journeys: Sequence[Journey]
     )
     left, middle, right = row_of_axes(figure, (1, 1, 1), 0.70, 0.985)
     for journey in journeys:
-        look = {"color": COLOURS[journey.rule], "marker": "o", "markersize": 2.6, "linewidth": 1.8}
+        look: dict[str, Any] = {
+            "color": COLOURS[journey.rule],
+            "marker": "o",
+            "markersize": 2.6,
+            "linewidth": 1.8,
+        }
         left.plot(journey.questions, 100 * journey.preference_error, **look)
         middle.plot(journey.questions, 100 * journey.forward_error, **look)
         right.plot(journey.questions, 100 * journey.reward / person.best_reward, **look)

@@ -7,16 +7,17 @@ thing in every figure; a marker or a line style repeats what a colour says, for 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.typing import LineStyleType
 
 BLACK, GREY, LIGHT = "#222222", "#8a8a8a", "#d9d9d9"
 ORANGE, SKY, GREEN, BLUE, RED, PINK = (
@@ -34,14 +35,16 @@ RULE_NAMES = {
     "mutual_information": "Mutual Information",
     "boundary_lookahead": "Boundary Lookahead",
 }
+SHORT_NAMES = {"mutual_information": "MI", "boundary_lookahead": "BL"}
 RULE_MARKERS = {"random": "o", "mutual_information": "s", "boundary_lookahead": "D"}
-PRESET_LINES = {"paper": (0, (4, 1.6)), "default": "solid"}
+PRESET_LINES: dict[str, LineStyleType] = {"paper": (0, (4, 1.6)), "default": "solid"}
 OTHER_COLOURS = (GREEN, PINK, RED, SKY, BLACK)
 SEQUENCE = (BLUE, ORANGE, GREEN, RED, PINK, SKY)
 
 FULL_WIDTH, HALF_WIDTH = 7.2, 3.5
+DOTS = 300
 
-PARAMETERS = {
+PARAMETERS: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 7.0,
     "axes.titlesize": 7.6,
@@ -67,7 +70,6 @@ PARAMETERS = {
     "legend.handlelength": 1.6,
     "lines.linewidth": 1.3,
     "figure.dpi": 100,
-    "savefig.dpi": 300,
     "pdf.fonttype": 42,
     "svg.hashsalt": "sfihilo",
 }
@@ -79,6 +81,11 @@ def rule_name(rule: str) -> str:
     return RULE_NAMES.get(rule, plain.replace("_", " ").capitalize())
 
 
+def short_name(rule: str) -> str:
+    """A rule where there is little room."""
+    return SHORT_NAMES.get(rule, rule_name(rule))
+
+
 def rule_colour(rule: str, others: tuple[str, ...] = ()) -> str:
     """The rule's fixed colour; rules of a user's own take the next free ones in `others`."""
     if rule in RULE_COLOURS:
@@ -88,9 +95,10 @@ def rule_colour(rule: str, others: tuple[str, ...] = ()) -> str:
 
 
 @contextmanager
-def styled(changes: Mapping[str, float] = MappingProxyType({})) -> Iterator[None]:
+def styled(changes: Mapping[str, Any] = MappingProxyType({})) -> Iterator[None]:
     """Draw with this module's parameters and leave the caller's as they were."""
-    with mpl.rc_context({**PARAMETERS, **changes}):
+    parameters: Any = {**PARAMETERS, **changes}
+    with mpl.rc_context(parameters):
         yield
 
 
@@ -101,6 +109,12 @@ def new_figure(
     figure = Figure(figsize=(width, height), layout=layout)
     FigureCanvasAgg(figure)
     return figure
+
+
+def stacked(figure: Figure, heights: Sequence[float]) -> list[SubFigure]:
+    """Subfigures below one another."""
+    parts: Any = figure.subfigures(len(heights), 1, height_ratios=list(heights))
+    return list(parts)
 
 
 def panel_letter(axes: Axes, letter: str) -> None:
@@ -134,7 +148,7 @@ def users_note(axes: Axes, text: str) -> None:
         text,
         xy=(1, 1),
         xycoords="axes fraction",
-        xytext=(0, 2),
+        xytext=(0, 7.5),
         textcoords="offset points",
         ha="right",
         va="bottom",
@@ -144,9 +158,9 @@ def users_note(axes: Axes, text: str) -> None:
     )
 
 
-def write_png(figure: Figure, folder: Path, name: str, dots: int = 300) -> Path:
-    """One PNG, renamed into place when whole; without a program's name, so same data, same bytes."""
-    return _save(figure, folder / f"{name}.png", {"Software": None}, dots)
+def write_png(figure: Figure, folder: Path, name: str, dots: int | None = None) -> Path:
+    """One PNG, renamed into place when whole; it names no program: same data, same bytes."""
+    return _save(figure, folder / f"{name}.png", {"Software": None}, dots or DOTS)
 
 
 def write(figure: Figure, folder: Path, name: str) -> list[Path]:
@@ -154,7 +168,7 @@ def write(figure: Figure, folder: Path, name: str) -> list[Path]:
     dates = {"CreationDate": None, "ModDate": None}
     return [
         write_png(figure, folder, name),
-        _save(figure, folder / f"{name}.pdf", dates, 300),
+        _save(figure, folder / f"{name}.pdf", dates, DOTS),
     ]
 
 

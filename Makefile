@@ -1,0 +1,68 @@
+# `make` alone lists the targets. Everything runs in .venv, which `setup` makes and keeps up to date.
+
+PYTHON := .venv/bin/python
+JOBS ?= 2
+# One thread a process: the linear algebra here is small, and pytest already uses every core.
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lock demo test test-all test-numpy1 check format paper-map bench bench-peers clean
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: .venv/.installed ## make .venv and install everything in it (again only when something changed)
+
+.venv/.installed: pyproject.toml constraints.txt tools/setup tools/system_packages
+	tools/setup .venv constraints.txt everything
+	@touch $@
+
+lock: setup ## write the versions now in .venv to constraints.txt
+	$(PYTHON) -m pip freeze --exclude-editable > .venv/versions
+	grep -E '^[A-Za-z0-9._-]+==' .venv/versions > constraints.txt
+	@touch .venv/.installed
+
+demo: setup ## learn one simulated person, print a table, draw a picture
+	.venv/bin/sfihilo demo
+
+test: setup ## every test but the slow ones
+	@tools/system_packages strace || true
+	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "not slow"
+
+test-all: setup ## every test
+	@tools/system_packages strace || true
+	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal --timeout 7200
+
+test-numpy1: .venv-numpy1/.installed ## the same tests with NumPy 1.26, in .venv-numpy1
+	@tools/system_packages strace || true
+	.venv-numpy1/bin/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
+
+.venv-numpy1/.installed: pyproject.toml tools/constraints-numpy1.txt tools/setup tools/system_packages
+	tools/setup .venv-numpy1 tools/constraints-numpy1.txt everything
+	@touch $@
+
+check: setup ## formatting, lint, types and tests
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	$(MAKE) test
+
+format: setup ## put the code into the one format, fix what lint can fix
+	.venv/bin/ruff format .
+	.venv/bin/ruff check --fix .
+
+paper-map: setup ## write docs/paper-map.md from the equation tags in src/
+	$(PYTHON) -m tools.paper_map
+
+bench: setup ## time the learner; figures also go to benchmarks/latest.json
+	$(PYTHON) -m benchmarks.speed
+
+bench-peers: setup ## the learner beside its peers, which get their own .venv-peers
+	benchmarks/peers/setup
+	$(PYTHON) -m benchmarks.peers
+
+clean: ## remove caches; environments and results stay
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find src tests tools examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

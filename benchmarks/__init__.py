@@ -1,0 +1,1 @@
+"""Measurements beside the product: the plain transcription, the clock, and the peers."""

@@ -1,0 +1,103 @@
+"""Time that is comparable: one thread, actions taken in turn, medians, and where the time went.
+
+Seconds are processor seconds of this one-threaded process. On a quiet machine they are the seconds
+of the clock on the wall; on a busy one they leave out the time that others had the core.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import os
+import platform
+import pstats
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+from threadpoolctl import threadpool_limits
+
+Action = Callable[[int], object]
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Linear algebra in one thread."""
+    with threadpool_limits(limits=1):
+        yield
+
+
+def in_turn(actions: Mapping[str, Action], repeats: int) -> dict[str, list[float]]:
+    """Seconds of every repeat. The actions alternate, so that a busy minute hits all of them."""
+    seconds: dict[str, list[float]] = {name: [] for name in actions}
+    for repeat in range(repeats):
+        for name, action in actions.items():
+            start = time.process_time()
+            action(repeat)
+            seconds[name].append(time.process_time() - start)
+    return seconds
+
+
+def medians(seconds: Mapping[str, list[float]]) -> dict[str, float]:
+    """Median of every action."""
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def parts(action: Action, repeats: int, names: Mapping[str, tuple[str, str]]) -> dict[str, float]:
+    """Mean seconds a repeat inside each named function (file name, function), callees included."""
+    profile = cProfile.Profile(time.process_time)
+    for repeat in range(repeats):
+        profile.enable()
+        action(repeat)
+        profile.disable()
+    stats: dict[tuple[str, int, str], tuple[int, int, float, float, Any]]
+    stats = vars(pstats.Stats(profile))["stats"]
+    spent = dict.fromkeys(names, 0.0)
+    for (file, _, function), (_, _, _, cumulative, _) in stats.items():
+        for label, (wanted_file, wanted_function) in names.items():
+            if function == wanted_function and file.endswith(wanted_file):
+                spent[label] += cumulative / repeats
+    return spent
+
+
+def environment() -> dict[str, Any]:
+    """What a reader needs to judge the figures."""
+    return {
+        "commit": _commit(),
+        "machine": platform.machine(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "load_average": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "command": " ".join(sys.argv[1:]),
+    }
+
+
+def _commit() -> str:
+    found = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return found.stdout.strip() or "unknown"
+
+
+def _processor() -> str:
+    path = Path("/proc/cpuinfo")
+    if path.exists():
+        for line in path.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"

@@ -1,0 +1,86 @@
+"""The floor that the arithmetic sets: operations of one round at the rates measured here and now.
+
+Counted are the matrix products and the elementwise functions that a Boundary Lookahead round of
+the paper's sizes cannot do without, each once, in single precision where that changes no choice.
+The leverage of the whole pool is listed but not summed: the learner computes only what the ranking
+can need.
+
+| name | symbol | paper |
+| --- | --- | --- |
+| observations | t | |
+| pool | M_pool | 4000 |
+| features, samples | m, S | 256, 512 |
+| shortlist, targets | |S_t|, K_tar M_tar | 24, 96 |
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfihilo import Settings
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Operations a second."""
+
+    single: float  # matrix product, float32
+    double: float  # matrix product, float64
+    exponential: float  # exp of a float32
+    cosine: float  # cos of a float32
+
+
+def _rate(action: Callable[[], object], operations: float, repeats: int = 7) -> float:
+    seconds = []
+    for _ in range(repeats):
+        start = time.process_time()
+        action()
+        seconds.append(time.process_time() - start)
+    return operations / statistics.median(seconds)
+
+
+def measure_rates() -> Rates:
+    """Products of a pool's size; functions on blocks that stay in the cache."""
+    rng = np.random.default_rng(0)
+    left, right = rng.standard_normal((4000, 256)), rng.standard_normal((256, 512))
+    left32, right32 = left.astype(np.float32), right.astype(np.float32)
+    block = rng.standard_normal((64, 512)).astype(np.float32)
+    out = np.empty_like(block)
+    product = 2.0 * 4000 * 256 * 512
+    return Rates(
+        single=_rate(lambda: left32 @ right32, product),
+        double=_rate(lambda: left @ right, product),
+        exponential=_rate(lambda: [np.exp(block, out=out) for _ in range(50)], 50.0 * block.size),
+        cosine=_rate(lambda: [np.cos(block, out=out) for _ in range(50)], 50.0 * block.size),
+    )
+
+
+def floor_seconds(settings: Settings, observations: int, rates: Rates) -> dict[str, float]:
+    """Least seconds of every part; "leverage of the whole pool" is not part of the sum."""
+    query, inverse = settings.query, settings.inverse
+    pool = query.pool_size(settings.policy_dim)
+    shortlist = query.main_shortlist + query.variance_shortlist + query.guard_shortlist
+    looked_at = (1 + shortlist) * query.targets * query.target_samples
+    m, s, t, d = inverse.feature_count, inverse.samples, observations, settings.outcome_dim
+    # exp, a reciprocal and a logarithm for each label probability with its entropy
+    label = 3.0 / rates.exponential
+    return {
+        "append to the factor": 4.0 * t**2 / rates.double,
+        "mode, one pass over the comparisons": 4.0 * t * m / rates.double,
+        "precision, its factor, samples": (t * m**2 + m**3 / 3 + m**2 * s) / rates.double,
+        "pool kernel": pool * t * (2.0 * (d + 2) / rates.single + 1.0 / rates.exponential),
+        "pool outcomes": 2.0 * pool * t * d / rates.single,
+        "pool features": pool * m * (2.0 * d / rates.single + 1.0 / rates.cosine),
+        "pool reward gaps": 2.0 * pool * m * s / rates.single,
+        "pool labels": pool * s * label,
+        "lookahead features and gaps": looked_at
+        * m
+        * (2.0 * (d + s) / rates.single + 1.0 / rates.cosine),
+        "lookahead labels": looked_at * s * label,
+        "leverage of the whole pool": 1.0 * pool * t**2 / rates.single,
+    }

@@ -1,0 +1,90 @@
+"""`python -m benchmarks.study_hours`: what the whole study will take, from a sample of its rounds.
+
+The sample: for every condition and rule of the study, one round (tell + ask) and one round that
+reselects hyperparameters, after each of a few numbers of comparisons. Between these the cost is
+interpolated, then summed over 1,000 queries, all runs of a user and 30 users, and divided by two
+cores. Users and evaluation (a few seconds a run) are not in it; the person is a stand-in, since
+time hardly depends on who answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+
+import numpy as np
+
+from benchmarks.clock import in_turn, medians, one_core
+from benchmarks.report import write_latest
+from benchmarks.scenario import Told, state_after
+from sfihilo import Response, ask, tell
+from sfihilo.history import Choice
+from sfihilo.learner import is_checkpoint
+from sfihilo.study.conditions import Unit, learner_settings, panel_rows, units_of
+
+QUERIES, USERS, CORES = 1000, 30, 2
+AFTER = (25, 200, 500, 1000)
+
+
+def stand_in(policy_dim: int, outcome_dim: int, rounds: int) -> Told:
+    """Random policies, outcomes that bend with them, and answers that follow one outcome."""
+    rng = np.random.default_rng(0)
+    policies = rng.uniform(size=(rounds, policy_dim))
+    mixed = np.sin(3.0 * policies @ rng.normal(size=(policy_dim, outcome_dim)))
+    outcomes = np.clip(0.5 + 0.3 * mixed + 0.05 * rng.normal(size=mixed.shape), 0.0, 1.0)
+    responses: list[Response] = []
+    for index, outcome in enumerate(outcomes):
+        choice: Choice | None = None
+        if index:
+            choice = "new" if outcome[0] > outcomes[index - 1][0] else "previous"
+        responses.append(Response(outcome, choice))
+    return Told(policies, tuple(responses))
+
+
+def run_seconds(unit: Unit, repeats: int) -> float:
+    """Seconds of one whole run, interpolated."""
+    settings = learner_settings(unit)
+    told = stand_in(settings.policy_dim, settings.outcome_dim, QUERIES + 3)
+    usual, reselecting = [], []
+    for after in AFTER:
+        before = state_after(settings, told, after - 1)
+        query, response = told.query(after), told.responses[after]
+        at = tell(before, query, response)
+        further, reply = told.query(after + 1), told.responses[after + 1]
+        actions = {
+            "reselect": lambda _, s=before, q=query, r=response: tell(s, q, r),
+            "round": lambda _, s=at, q=further, r=reply: ask(tell(s, q, r)),
+        }
+        seconds = medians(in_turn(actions, repeats))
+        usual.append(seconds["round"])
+        reselecting.append(seconds["reselect"])
+    counts = np.arange(1, QUERIES + 1)
+    checkpoints = [count for count in counts if is_checkpoint(int(count))]
+    return float(
+        np.interp(counts, AFTER, usual).sum() + np.interp(checkpoints, AFTER, reselecting).sum()
+    )
+
+
+def main() -> None:
+    """Sum over the study."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--repeats", type=int, default=2)
+    arguments.add_argument("--preset", choices=("paper", "default"), default="paper")
+    chosen = arguments.parse_args()
+    by_rule: dict[str, list[float]] = defaultdict(list)
+    total = 0.0
+    with one_core():
+        for unit in units_of(panel_rows([]), [0], chosen.preset):
+            seconds = run_seconds(unit, chosen.repeats)
+            total += seconds
+            by_rule[unit.rule].append(seconds)
+            print(f"{unit.condition.name:18} {unit.rule:20} {seconds:7.1f} s a run", flush=True)
+    hours = total * USERS / CORES / 3600
+    for rule, values in by_rule.items():
+        print(f"{rule:20} {len(values):3d} runs a user, {np.mean(values):.1f} s each")
+    print(f"study: {hours:.1f} hours on {CORES} cores for {USERS} users")
+    write_latest({f"study_hours_{chosen.preset}": hours})
+
+
+if __name__ == "__main__":
+    main()

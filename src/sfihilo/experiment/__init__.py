@@ -1,0 +1,27 @@
+"""Sessions with real people: physical space, durable record, safety, export, report."""
+
+from sfihilo.experiment.advice import Advice
+from sfihilo.experiment.journal import Overtaken
+from sfihilo.experiment.lab import Lab
+from sfihilo.experiment.measurement import BadMeasurementError
+from sfihilo.experiment.parameter import Outcome, Parameter
+from sfihilo.experiment.record import Protocol, Record
+from sfihilo.experiment.safety import UnsafePolicyError
+from sfihilo.experiment.session import Session
+from sfihilo.experiment.space import Space
+from sfihilo.experiment.trial import Trial
+
+__all__ = [
+    "Advice",
+    "BadMeasurementError",
+    "Lab",
+    "Outcome",
+    "Overtaken",
+    "Parameter",
+    "Protocol",
+    "Record",
+    "Session",
+    "Space",
+    "Trial",
+    "UnsafePolicyError",
+]

@@ -1,0 +1,184 @@
+"""A lab's file: many sessions, many participants, one record."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from sfihilo.experiment.chain import Verdict
+from sfihilo.experiment.log import Log
+from sfihilo.experiment.problems import Stale
+from sfihilo.experiment.record import Protocol, Record, fold
+from sfihilo.experiment.session import Session
+from sfihilo.experiment.snapshot import Snapshots
+from sfihilo.experiment.space import Space
+from sfihilo.learner import begin
+from sfihilo.settings import Settings
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+FORMAT = 1  # of the bodies of the events; the file's own format belongs to the log
+
+
+class Lab:
+    """Opens a file, or makes one; use it in a `with` block."""
+
+    def __init__(
+        self, path: str | Path, *, read_only: bool = False, actor: str | None = None
+    ) -> None:
+        self.log = Log.open(path, read_only=read_only)
+        self.actor = actor
+        folder = None if self.log.read_only else Path(f"{path}.snapshots")
+        self._snapshots = Snapshots(folder)
+        self._sessions: list[Session] = []
+
+    def __enter__(self) -> Lab:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop what runs in the background and let go of the file."""
+        for session in self._sessions:
+            session.leave()
+        self.log.close()
+
+    def create(
+        self,
+        space: Space,
+        participant: str,
+        seed: int,
+        *,
+        settings: Settings | None = None,
+        protocol: Protocol | None = None,
+        session: str | None = None,
+        actor: str | None = None,
+    ) -> Session:
+        """Begin a session. `participant` is a code; who it is goes to `identify`, if anywhere."""
+        if not isinstance(space, Space):
+            raise ValueError(f"space: expected a Space, got {type(space).__name__}")
+        code = participant_code(participant)
+        protocol = protocol or Protocol()
+        settings = _fitted(settings or Settings.default(), space, protocol)
+        begin(settings, seed)  # what the learner would refuse must not become a session
+        body = {
+            "format": FORMAT,
+            "participant": code,
+            "space": space.to_dict(),
+            "settings": settings.to_dict(),
+            "protocol": protocol.to_dict(),
+            "seed": int(seed),
+            "versions": _versions(),
+        }
+        name = self._begun(session, code, body, actor or self.actor)
+        return self.open(name, functions=space.functions, actor=actor)
+
+    def open(
+        self,
+        session: str,
+        *,
+        functions: Iterable[Callable[..., bool]] = (),
+        actor: str | None = None,
+    ) -> Session:
+        """Continue a session; constraints that are functions have to be given again."""
+        opened = Session(self.log, session, self._snapshots, actor or self.actor, functions)
+        self._sessions.append(opened)
+        return opened
+
+    def sessions(self) -> list[str]:
+        """Names of all sessions, oldest first."""
+        return self.log.sessions()
+
+    def record(self, session: str) -> Record:
+        """The record of a session, for reading only."""
+        events = list(self.log.events(session))
+        if not events:
+            raise ValueError(f"session: expected one of {self.sessions()}, got {session!r}")
+        return fold(events)
+
+    def verify(self) -> Verdict:
+        """Check the whole record; names the first bad event."""
+        return self.log.verify()
+
+    def identify(self, participant: str, identity: Mapping[str, Any]) -> None:
+        """Keep who a participant is, apart from the record."""
+        self.log.set_identity(participant_code(participant), identity)
+
+    def identity(self, participant: str) -> dict[str, Any] | None:
+        """Who a participant is, if it is kept."""
+        return self.log.get_identity(participant_code(participant))
+
+    def erase_identity(self, participant: str) -> bool:
+        """Forget who a participant is; the record, which only has the code, stays as it is."""
+        return self.log.erase_identity(participant_code(participant))
+
+    def _begun(
+        self, session: str | None, code: str, body: Mapping[str, Any], actor: str | None
+    ) -> str:
+        """The first event of a session whose name nobody took."""
+        if session is not None:
+            name = session_name(session)
+            try:
+                self.log.append(name, "opened", body, expected=0, actor=actor)
+            except Stale:
+                raise ValueError(f"session: expected a new name, {name!r} is taken") from None
+            return name
+        taken = set(self.log.sessions())
+        for number in range(1, len(taken) + 1000):
+            name = f"{code}-{number}"
+            if name in taken:
+                continue
+            try:
+                self.log.append(name, "opened", body, expected=0, actor=actor)
+            except Stale:
+                continue  # somebody else just took it
+            return name
+        raise ValueError(f"session: no free name for {code}")
+
+
+def participant_code(participant: object) -> str:
+    """A participant's code; anything that looks like a name or an address is refused."""
+    if not isinstance(participant, str) or not CODE.fullmatch(participant):
+        raise ValueError(
+            "participant: expected a code of up to 32 letters, digits, - and _ (no names: "
+            f"personal data belong into identify), got {participant!r}"
+        )
+    return participant
+
+
+def session_name(session: object) -> str:
+    """A session's name."""
+    if not isinstance(session, str) or not re.fullmatch(
+        r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", session
+    ):
+        raise ValueError(
+            f"session: expected up to 64 letters, digits, '.', '-' and '_', got {session!r}"
+        )
+    return session
+
+
+def _fitted(settings: Settings, space: Space, protocol: Protocol) -> Settings:
+    """The settings with the dimensions of the space and the drift mode of the protocol."""
+    recency = settings.recency
+    if protocol.drift and recency.variant == "unweighted":
+        recency = replace(recency, variant="learned")
+    return replace(
+        settings, policy_dim=len(space.free), outcome_dim=len(space.outcomes), recency=recency
+    )
+
+
+def _versions() -> dict[str, str]:
+    names = {name: version(name) for name in ("sfihilo", "numpy", "scipy")}
+    return {**names, "python": platform.python_version(), "system": platform.platform()}

@@ -1,0 +1,104 @@
+"""One trial with the person: asked -> started -> measured -> chosen.
+
+Outcome and answer arrive separately and in either order; either may be recorded as missing. A trial
+ends when both are settled, or when it is aborted, vetoed or withdrawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sfihilo.history import Choice
+
+Source = Literal["learner", "operator", "repeat", "anchor"]
+Ending = Literal["aborted", "vetoed", "withdrawn", "undone"]
+Status = Literal[
+    "asked", "started", "measured", "chosen", "complete", "aborted", "vetoed", "withdrawn", "undone"
+]
+TAKEN_OUT: tuple[Ending, ...] = ("vetoed", "withdrawn", "undone")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial as the record tells it now; a later event gives a new one.
+
+    `number` counts the session's trials from 1 and is never used again; `round` is the learner's.
+    `compare_with` is the trial whose outcome is the anchor. `source` says who proposed the policy:
+    the learner, the operator, a repeat of an earlier trial, or the anchor again after a break.
+    An undone trial never happened for the learner; a withdrawn one did, but its data do not count.
+    """
+
+    session: str
+    number: int
+    round: int
+    policy: Mapping[str, float]
+    unit: tuple[float, ...]
+    source: Source
+    compare_with: int | None
+    asks_choice: bool
+    model: Mapping[str, Any]
+    repeats: int | None = None
+    started: bool = False
+    measured: bool = False
+    outcome: Mapping[str, float | None] | None = None
+    warnings: tuple[str, ...] = ()
+    answered: bool = False
+    choice: Choice | None = None
+    ending: Ending | None = None
+
+    @property
+    def whole_outcome(self) -> Mapping[str, float] | None:
+        """The outcome if every part of it was measured and the trial counts."""
+        if self.outcome is None or self.ending in TAKEN_OUT:
+            return None
+        known = {name: value for name, value in self.outcome.items() if value is not None}
+        return known if len(known) == len(self.outcome) else None
+
+    @property
+    def learned_choice(self) -> Choice | None:
+        """The answer, unless the trial was taken out."""
+        return None if self.ending in TAKEN_OUT else self.choice
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is expected of this trial."""
+        return self.ending is not None or self.settled
+
+    @property
+    def settled(self) -> bool:
+        """Whether outcome and answer are both known, or known to be missing."""
+        return self.measured and (self.answered or not self.asks_choice)
+
+    @property
+    def status(self) -> Status:
+        """Where the trial is in its life."""
+        if self.ending is not None:
+            return self.ending
+        if self.settled:
+            return "complete"
+        if self.measured:
+            return "measured"
+        if self.answered:
+            return "chosen"
+        return "started" if self.started else "asked"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types, for tables, scripts and the console."""
+        return {
+            "session": self.session,
+            "trial": self.number,
+            "round": self.round,
+            "status": self.status,
+            "source": self.source,
+            "policy": dict(self.policy),
+            "compare_with": self.compare_with,
+            "asks_choice": self.asks_choice,
+            "repeats": self.repeats,
+            "outcome": None if self.outcome is None else dict(self.outcome),
+            "choice": self.choice,
+            "answered": self.answered,
+            "warnings": list(self.warnings),
+            "model": dict(self.model),
+        }

@@ -1,0 +1,173 @@
+"""Global Pair Lookahead: Boundary Lookahead's idea with the whole space as its boundary.
+
+Where Boundary Lookahead asks what a label would resolve about the top of one ranking against one
+anchor, this rule asks what it would resolve about *all pairs of outcomes that this person can
+reach*. docs/default-preset.md has the derivation.
+
+Notation
+--------
+targets     zeta_j, zeta'_j   pairs of policies over the whole feasible set, outcomes drawn
+gap         g_j ~ N(m_j, V_j) margin of a target pair, S_j its sign
+candidate   g_c ~ N(m_c, V_c) margin against the anchor, Y = sign(g_c + noise) its label
+c_j                           Cov(g_c, g_j)
+psi(m, V)^2 phi(a)^2 / (V Phi(a) (1 - Phi(a))), a = m / sqrt(V)
+
+    I(Y; S_j) ~ 1/2 psi(m_c, V_c + s^2)^2 c_j^2 psi(m_j, V_j)^2
+    U(tau) = E_{phi ~ p_f(. | tau)} mean_j I(Y; S_j)
+    G(tau) = mean_zeta c_t(zeta, tau)^2 / (e_t(tau) + lambda_f + eps_f)
+    tau_t = argmax U(tau) G(tau)^balance
+
+G is the fall of the mean leverage, so that the forward model goes on learning everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from sfihilo.forward import rbf, sample
+from sfihilo.history import FloatArray
+from sfihilo.inverse import LOGISTIC_STD
+from sfihilo.querying import PairSettings, Selection, Situation
+from sfihilo.ranking import top
+
+
+@dataclass(frozen=True, eq=False)
+class _Region:
+    """The target pairs, prepared so that a candidate's information is one product away."""
+
+    situation: Situation
+    settings: PairSettings
+    policies: FloatArray  # (2 J, d_policy)
+    explained: FloatArray  # L^-1 k_t of them
+    resolved: FloatArray  # Sigma delta z_j psi_j, a column a pair
+
+    @staticmethod
+    def of(situation: Situation, settings: PairSettings) -> _Region:
+        forward, posterior = situation.forward, situation.posterior
+        rng = situation.random("pairs")
+        drawn = situation.feasible.sample(2 * settings.pairs, situation.policy_dim, rng, None)
+        even = drawn[: len(drawn) // 2 * 2] if len(drawn) > 1 else np.repeat(drawn, 2, axis=0)
+        policies: FloatArray = even.astype(forward.working_dtype)
+        kernel = forward.kernel(policies)
+        explained = kernel @ forward.factor_like(kernel).T
+        leverage = np.maximum(1 - np.einsum("ij,ij->i", explained, explained), 0)
+        # Drawn, not predicted: means alone would shrink towards the centre of the outcomes.
+        outcomes = sample(
+            forward.mean_at(kernel),
+            forward.variances(leverage)[0],
+            rng.standard_normal((len(policies), len(situation.anchor))),
+        ).astype(np.float32)
+        features = posterior.features(outcomes)
+        half = len(policies) // 2
+        differences = features[:half] - features[half:]
+        sensitivity = label_sensitivity(*posterior.margins(differences))
+        resolved = posterior.covariance(differences) * sensitivity.astype(np.float32)
+        return _Region(situation, settings, policies, explained, resolved)
+
+    def scores(self, candidates: FloatArray, draws: int, purpose: str) -> FloatArray:
+        """U(tau) G(tau)^balance of each candidate, averaging over so many outcomes each."""
+        forward = self.situation.forward
+        policies: FloatArray = candidates.astype(forward.working_dtype)
+        kernel = forward.kernel(policies)
+        explained = kernel @ forward.factor_like(kernel).T
+        leverage = np.maximum(1 - np.einsum("ij,ij->i", explained, explained), 0)
+        cross = rbf(policies, self.policies, forward.hyper.length_scale)
+        cross -= explained @ self.explained.T
+        reduction = (cross**2).mean(axis=1) / (leverage + forward.noise)
+        epistemic, observation = forward.variances(leverage)
+        information = self._information(
+            forward.mean_at(kernel), epistemic + observation, draws, purpose
+        )
+        return np.asarray(information * reduction**self.settings.balance)
+
+    def _information(
+        self, mean: FloatArray, variance: FloatArray, draws: int, purpose: str
+    ) -> FloatArray:
+        """U(tau): nats about a target pair, averaged over pairs and over the outcomes drawn."""
+        count, dimension = mean.shape
+        normals = self.situation.random(purpose).standard_normal(
+            (count, draws, dimension), dtype=np.float32
+        )
+        outcomes = sample(mean[:, None], variance[:, None], normals)
+        features = self.situation.posterior.features
+        anchor = self.situation.anchor.astype(np.float32)[None]
+        flat = outcomes.reshape(-1, dimension).astype(np.float32)
+        differences = features(anchor) - features(flat)
+        gap, spread = self.situation.posterior.margins(differences)
+        covariance = differences @ self.resolved
+        shared = np.einsum("ij,ij->i", covariance, covariance) / covariance.shape[1]
+        told = 0.5 * label_sensitivity(gap, spread + LOGISTIC_STD**2) ** 2 * shared
+        return np.asarray(told.reshape(count, draws).mean(axis=1))
+
+
+def label_sensitivity(mean: FloatArray, variance: FloatArray) -> FloatArray:
+    """psi(m, V): how much the sign of a normal margin depends on its value."""
+    deviation = np.sqrt(np.asarray(variance, dtype=float))
+    standard = np.clip(mean / deviation, -6, 6)
+    chance = ndtr(standard)
+    density = np.exp(-0.5 * standard**2) / np.sqrt(2 * np.pi)
+    return np.asarray(density / (deviation * np.sqrt(chance * (1 - chance))))
+
+
+def global_pairs(situation: Situation) -> Selection:
+    """The policy whose label tells most about all pairs of reachable outcomes."""
+    settings = situation.pairs
+    region = _Region.of(situation, settings)
+    pool = _candidates(situation, settings)
+    first, local, last = settings.draws
+    cheap = region.scores(pool, first, "first outcomes")
+    shortlist = top(cheap, settings.shortlist)
+    policies = pool[shortlist]
+    utilities = region.scores(policies, last, "last outcomes")
+    near = _neighbours(situation, settings, policies[top(utilities, settings.local_starts)])
+    if len(near):
+        promising = near[top(region.scores(near, local, "local outcomes"), 8)]
+        policies = np.vstack([policies, promising])
+        again = region.scores(promising, last, "local last outcomes")
+        utilities = np.append(utilities, again)
+        shortlist = np.append(shortlist, np.arange(len(pool), len(pool) + len(promising)))
+        pool = np.vstack([pool, promising])
+        cheap = np.append(cheap, again)
+    return Selection(
+        policy=policies[int(np.argmax(utilities))],
+        pool=pool,
+        scores=cheap,
+        shortlist=shortlist,
+        utilities=utilities,
+    )
+
+
+def _candidates(situation: Situation, settings: PairSettings) -> FloatArray:
+    """New policies over the feasible set, and executed ones moved a little."""
+    pool = situation.feasible.sample(
+        settings.pool, situation.policy_dim, situation.random("pool"), situation.previous
+    )
+    if situation.feasible.choices is not None:
+        return pool
+    rng, tried = situation.random("past"), situation.forward.policies
+    count = min(settings.past, 2 * len(tried))
+    rows = rng.integers(0, max(len(tried), 1), count)
+    reach = rng.choice(settings.moves, count)[:, None]
+    moved = tried[rows] + reach * rng.standard_normal((count, situation.policy_dim))
+    return np.concatenate([pool, *_kept(situation, moved)])
+
+
+def _neighbours(situation: Situation, settings: PairSettings, starts: FloatArray) -> FloatArray:
+    if situation.feasible.choices is not None or len(starts) == 0:
+        return np.empty((0, situation.policy_dim))
+    steps = situation.random("local").standard_normal(
+        (settings.local_steps * len(starts), situation.policy_dim)
+    )
+    moved = np.repeat(starts, settings.local_steps, axis=0) + settings.local_radius * steps
+    return np.concatenate([np.empty((0, situation.policy_dim)), *_kept(situation, moved)])
+
+
+def _kept(situation: Situation, moved: FloatArray) -> Iterator[FloatArray]:
+    """What is left of moved policies inside the feasible set."""
+    lower, upper = situation.feasible.box(situation.policy_dim, situation.previous)
+    inside = np.clip(moved, lower, upper)
+    yield inside[situation.feasible.contains(inside, situation.previous)]

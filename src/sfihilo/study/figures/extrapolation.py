@@ -1,0 +1,102 @@
+"""How queries to 10 % are found (figure `fig:log_extrapolation`), on runs of the study itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+
+from sfihilo.history import FloatArray
+from sfihilo.study.conditions import RULES
+from sfihilo.study.evaluation import Crossing, log_fit, queries_to_target
+from sfihilo.study.figures import style
+from sfihilo.study.figures.curves import threshold_line
+from sfihilo.study.measures import Cell, Results
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """One run: its condition, user, curve and estimated crossing."""
+
+    condition: str
+    user: int
+    queries: FloatArray
+    errors: FloatArray
+    crossing: Crossing
+
+
+def examples(results: Results, preset: str, rule: str, kind: str) -> list[Example]:
+    """All runs of a rule whose crossing is of this kind, the default condition first."""
+    names = results.conditions(preset)
+    found = []
+    for condition in sorted(names, key=lambda name: (name != "base", name)):
+        curves = results.curves(Cell(preset, condition, rule), "preference_error")
+        for user, errors in zip(curves.users, curves.values, strict=True):
+            crossing = queries_to_target(curves.queries, errors)
+            if crossing.kind == kind:
+                found.append(Example(condition, int(user), curves.queries, errors, crossing))
+        if found:
+            break
+    return found
+
+
+def representative(found: list[Example]) -> Example | None:
+    """The run whose estimate is the median one, so that nobody picks by hand."""
+    if not found:
+        return None
+    return sorted(found, key=lambda one: one.crossing.queries)[len(found) // 2]
+
+
+def log_extrapolation(results: Results, preset: str = "paper") -> Figure:
+    """A column for each rule: an observed crossing above, an extrapolated one below."""
+    with style.styled():
+        figure = style.new_figure(style.FULL_WIDTH, 3.9)
+        grid = figure.subplots(2, len(RULES), sharey=True)
+        for line, kind in enumerate(("observed", "extrapolated")):
+            for axes, rule in zip(grid[line], RULES, strict=True):
+                found = representative(examples(results, preset, rule, kind))
+                if found is None:
+                    style.not_run(axes, f"no {kind} crossing")
+                else:
+                    draw_example(axes, found, style.rule_colour(rule))
+                if line == 0:
+                    axes.set_title(style.rule_name(rule), color=style.rule_colour(rule))
+            grid[line][0].set_ylabel("preference error")
+            style.panel_letter(grid[line][0], "AB"[line])
+    return figure
+
+
+def draw_example(axes: Axes, example: Example, colour: str) -> None:
+    """Points, the fitted trend where one was needed, and a square at the estimate."""
+    axes.plot(
+        example.queries, 100 * example.errors, "o", color=colour, markersize=2.6, markeredgewidth=0
+    )
+    place = example.crossing.queries
+    if example.crossing.kind == "extrapolated":
+        slope, intercept = log_fit(example.queries, example.errors)
+        seen = np.linspace(example.queries[0], example.queries[-1], 200)
+        beyond = np.linspace(example.queries[-1], place, 100)
+        axes.plot(seen, 100 * (slope * np.log1p(seen) + intercept), color=style.BLACK, linewidth=1)
+        axes.plot(
+            beyond, 100 * (slope * np.log1p(beyond) + intercept), color=style.GREY, linewidth=1
+        )
+    else:
+        axes.plot(example.queries, 100 * example.errors, color=colour, linewidth=0.8, alpha=0.5)
+    axes.plot([place], [10], "s", color=style.BLACK, markersize=4, zorder=5)
+    axes.annotate(
+        f"{place:,.0f}",
+        (place, 10),
+        xytext=(0, 5),
+        textcoords="offset points",
+        ha="center",
+        fontsize=6.4,
+        fontweight="bold",
+    )
+    axes.set_ylim(0, 45)
+    axes.set_xlim(0, None)
+    axes.yaxis.set_major_formatter(PercentFormatter(decimals=0))
+    axes.set_xlabel(f"queries   (condition {example.condition}, user {example.user})")
+    threshold_line(axes, 10, "")

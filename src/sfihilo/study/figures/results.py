@@ -1,0 +1,326 @@
+"""The study's main figure, panels A to I (figure `fig:final_results`), from stored results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.patches import Patch
+from matplotlib.ticker import PercentFormatter
+
+from sfihilo.study.conditions import LOOKAHEAD, PANELS, RANDOM, RULES
+from sfihilo.study.evaluation import queries_to_target
+from sfihilo.study.figures import style
+from sfihilo.study.figures.boxes import Box, Group, grouped_boxes
+from sfihilo.study.figures.curves import mean_curve, threshold_line
+from sfihilo.study.measures import Cell, Results
+from sfihilo.study.statistics import stars
+from sfihilo.study.summary import TESTED, panel_tests
+
+TITLE = {
+    "A": "Learning the reward",
+    "B": "By true reward gap",
+    "C": "Outcome dimensionality",
+    "D": "Forward model",
+    "E": "Noise",
+    "F": "Reward model",
+    "G": "Motor adaptation",
+    "H": "Missing outcomes",
+    "I": "Extra outcomes",
+}
+GAPS = {2: "0.04\u20130.08", 3: "0.08\u20130.16", 4: "\u2265 0.16"}
+VARIANT_COLOURS = (style.GREY, style.ORANGE, style.BLUE)
+
+
+def users_text(counts: Iterable[int]) -> str:
+    """How many users: one number, or the range when cells differ."""
+    found = sorted(set(counts))
+    if not found:
+        return ""
+    return f"n = {found[0]}" if len(found) == 1 else f"n = {found[0]}\u2013{found[-1]}"
+
+
+def note_of(tests: pd.DataFrame, cell: Cell, against: Cell, metric: str) -> str:
+    """The change relative to the reference and its stars, as written above a box."""
+    rows = tests[
+        (tests["condition"] == cell.condition)
+        & (tests["rule"] == cell.rule)
+        & (tests["against_condition"] == against.condition)
+        & (tests["against_rule"] == against.rule)
+        & (tests["metric"] == metric)
+    ]
+    if rows.empty:
+        return ""
+    change, adjusted = float(rows["change"].iloc[0]), float(rows["p_holm"].iloc[0])
+    if change != change:
+        return ""
+    percent = f"{100 * change:+.0f}%".replace("-", "\u2212")
+    return ("0%" if percent[1:] == "0%" else percent) + stars(adjusted)
+
+
+def rule_groups(
+    results: Results, preset: str, panel: str, places: Sequence[tuple[str, str, str]]
+) -> list[Group]:
+    """Groups of one box a rule at each place (label, condition, metric), noted against Random."""
+    tests = panel_tests(results, preset, panel)
+    groups = []
+    for label, condition, metric in places:
+        boxes = []
+        rules = results.rules(preset, condition)
+        others = tuple(rule for rule in rules if rule not in RULES)
+        for rule in rules:
+            cell, random = Cell(preset, condition, rule), Cell(preset, condition, RANDOM)
+            values = results.measure(cell, metric).to_numpy(dtype=float)
+            if values.size:
+                note = note_of(tests, cell, random, metric)
+                boxes.append(
+                    Box(values, style.rule_colour(rule, others), style.short_name(rule), note)
+                )
+        groups.append(Group(label, tuple(boxes)))
+    return groups
+
+
+def draw_groups(axes: Axes, groups: Sequence[Group], log: bool, upright: bool, room: float) -> None:
+    """Boxes with the number of users, or a panel that says it was not run."""
+    if not any(group.boxes for group in groups):
+        style.not_run(axes)
+        return
+    grouped_boxes(axes, groups, log=log, upright=upright, headroom=room)
+    style.users_note(axes, users_text(len(box.values) for group in groups for box in group.boxes))
+
+
+def panel_learning(axes: Axes, results: Results, preset: str) -> None:
+    """A: mean learning curves of the rules and where they cross 10 %."""
+    counts, crossings = [], []
+    rules = results.rules(preset, "base")
+    others = tuple(rule for rule in rules if rule not in RULES)
+    for rule in rules:
+        curves = results.curves(Cell(preset, "base", rule), "preference_error")
+        if not curves.count:
+            continue
+        counts.append(curves.count)
+        colour, name = style.rule_colour(rule, others), style.rule_name(rule)
+        mean_curve(axes, curves.queries, 100 * curves.values, colour=colour, label=name)
+        crossing = queries_to_target(curves.queries, curves.values.mean(axis=0))
+        if crossing.kind == "observed":
+            crossings.append((crossing.queries, colour))
+    if not counts:
+        style.not_run(axes)
+        return
+    mark_crossings(axes, crossings)
+    finish_error_curves(axes, counts)
+
+
+def mark_crossings(axes: Axes, crossings: Sequence[tuple[float, str]]) -> None:
+    """A square at each crossing; neighbours write their number on different sides of the line."""
+    for place, (queries, colour) in enumerate(sorted(crossings)):
+        below = place % 2 == 0
+        axes.plot([queries], [10], marker="s", markersize=3.4, color=colour, zorder=5)
+        axes.annotate(
+            f"{queries:.0f}",
+            (queries, 10),
+            xytext=(-2, -3) if below else (1, 3),
+            textcoords="offset points",
+            ha="right" if below else "left",
+            va="top" if below else "bottom",
+            fontsize=6.2,
+            fontweight="bold",
+            color=colour,
+        )
+
+
+def finish_error_curves(axes: Axes, counts: Sequence[int]) -> None:
+    """Axes of preference-error curves: percent, from zero, with the 10 % line."""
+    axes.set_ylim(0, None)
+    axes.set_xlim(0, None)
+    axes.yaxis.set_major_formatter(PercentFormatter(decimals=0))
+    axes.set_ylabel("preference error")
+    axes.set_xlabel("queries")
+    threshold_line(axes, 10, "10 %")
+    style.users_note(axes, users_text(counts))
+
+
+def mark_budget(axes: Axes, results: Results, preset: str, side: Literal["left", "right"]) -> None:
+    """Counts above this line are extrapolated: so many queries were run, and no more."""
+    queries = results.curves(Cell(preset, "base", RANDOM), "preference_error").queries
+    if len(queries) and axes.get_ylim()[1] > queries[-1] > axes.get_ylim()[0]:
+        axes.axhline(queries[-1], color=style.BLACK, linewidth=0.5, linestyle=(0, (1, 2)), zorder=0)
+        axes.annotate(
+            f"{queries[-1]:,.0f} run",
+            xy=(0 if side == "left" else 1, queries[-1]),
+            xycoords=("axes fraction", "data"),
+            xytext=(2 if side == "left" else 0, 1),
+            textcoords="offset points",
+            ha=side,
+            fontsize=5.2,
+            color="#555555",
+        )
+
+
+def panel_gaps(axes: Axes, results: Results, preset: str) -> None:
+    """B: queries to 10 % by the true reward gap of the test pairs."""
+    places = [(label, "base", f"queries_to_10_gap{number}") for number, label in GAPS.items()]
+    draw_groups(axes, rule_groups(results, preset, "B", places), True, True, 0.42)
+    mark_budget(axes, results, preset, "right")
+    axes.set_xlabel("true reward gap of the pair")
+    axes.set_ylabel("queries to 10 % error")
+
+
+def panel_conditions(axes: Axes, results: Results, preset: str, panel: str) -> None:
+    """C and E: queries to 10 % in each condition of the panel."""
+    places = [(row.label, row.condition.name, TESTED[panel][0]) for row in PANELS[panel]]
+    draw_groups(axes, rule_groups(results, preset, panel, places), True, True, 0.42)
+    mark_budget(axes, results, preset, "left")
+    axes.set_xlabel("outcomes and settings, d" if panel == "C" else "noise level")
+    axes.set_ylabel("queries to 10 % error")
+
+
+def panel_forward(axes: Axes, results: Results, preset: str) -> None:
+    """D: area under the forward model's error curve."""
+    groups = rule_groups(results, preset, "D", [("", "base", "forward_rmse_auc")])
+    draw_groups(axes, groups, False, False, 0.16)
+    axes.set_ylabel("forward RMSE, area under curve")
+    if groups[0].boxes:
+        low = min(float(box.values.min()) for box in groups[0].boxes)
+        high = axes.get_ylim()[1]
+        axes.set_ylim(low - 0.35 * (high - low), high)
+        names = [box.name for box in groups[0].boxes]
+        axes.set_xticks(range(len(names)), names)
+
+
+def panel_models(axes: Axes, results: Results, preset: str) -> None:
+    """F: learning curves with a nonlinear and with a linear reward."""
+    draw_variants(axes, results, preset, "F", "preference_error", (style.BLUE, style.RED))
+
+
+def panel_drift(axes: Axes, results: Results, preset: str) -> None:
+    """G: forward error against the current map while the person adapts."""
+    draw_variants(axes, results, preset, "G", "forward_rmse", VARIANT_COLOURS)
+
+
+def draw_variants(
+    axes: Axes, results: Results, preset: str, panel: str, metric: str, colours: Sequence[str]
+) -> None:
+    """Mean curves of a panel's conditions under Boundary Lookahead, noted against the first."""
+    tests = panel_tests(results, preset, panel)
+    tested = TESTED[panel][0]
+    first = Cell(preset, PANELS[panel][0].condition.name, LOOKAHEAD)
+    counts = []
+    for row, colour in zip(PANELS[panel], colours, strict=True):
+        cell = Cell(preset, row.condition.name, LOOKAHEAD)
+        curves = results.curves(cell, metric)
+        if not curves.count:
+            continue
+        counts.append(curves.count)
+        note = note_of(tests, cell, first, tested)
+        label = f"{row.label}  {note}".rstrip()
+        scale = 100 if metric == "preference_error" else 1
+        mean_curve(axes, curves.queries, scale * curves.values, colour=colour, label=label)
+    if not counts:
+        style.not_run(axes)
+        return
+    if metric == "preference_error":
+        finish_error_curves(axes, counts)
+    else:
+        axes.set_xlabel("queries")
+        axes.set_ylabel("forward RMSE, current map")
+        axes.set_xlim(0, None)
+        style.users_note(axes, users_text(counts))
+    axes.legend(loc="best")
+
+
+def panel_misspecified(axes: Axes, results: Results, preset: str, panel: str) -> None:
+    """H and I: final preference error when outcomes are missing or superfluous."""
+    tests = panel_tests(results, preset, panel)
+    metric = TESTED[panel][0]
+    complete = Cell(preset, PANELS[panel][0].condition.name, LOOKAHEAD)
+    groups = []
+    for row in PANELS[panel]:
+        cell = Cell(preset, row.condition.name, LOOKAHEAD)
+        values = 100 * results.measure(cell, metric).to_numpy(dtype=float)
+        box = Box(values, style.BLUE, "", note_of(tests, cell, complete, metric))
+        groups.append(Group(row.label, (box,) if values.size else ()))
+    draw_groups(axes, groups, False, False, 0.14)
+    if any(group.boxes for group in groups):
+        axes.yaxis.set_major_formatter(PercentFormatter(decimals=0))
+        axes.set_ylim(0, None)
+    words = "missing" if panel == "H" else "superfluous"
+    axes.set_xlabel(f"{words} outcomes, of d = 10" if panel == "H" else f"{words} outcomes")
+    axes.set_ylabel("preference error at the end")
+
+
+DRAW: dict[str, Callable[[Axes, Results, str], None]] = {
+    "A": panel_learning,
+    "B": panel_gaps,
+    "C": lambda axes, results, preset: panel_conditions(axes, results, preset, "C"),
+    "D": panel_forward,
+    "E": lambda axes, results, preset: panel_conditions(axes, results, preset, "E"),
+    "F": panel_models,
+    "G": panel_drift,
+    "H": lambda axes, results, preset: panel_misspecified(axes, results, preset, "H"),
+    "I": lambda axes, results, preset: panel_misspecified(axes, results, preset, "I"),
+}
+# Each line of the figure: its panels and their widths.
+LAYOUT = (
+    {"A": 1.0, "B": 1.0, "C": 1.45},
+    {"D": 0.75, "E": 1.25, "F": 1.0},
+    {"G": 1.0, "H": 1.0, "I": 1.0},
+)
+
+
+def final_results(results: Results, preset: str = "paper") -> Figure:
+    """All nine panels; a panel without results says so."""
+    with style.styled():
+        figure = style.new_figure(style.FULL_WIDTH, 7.4)
+        strip, *lines = style.stacked(figure, (0.17, 1, 1, 1))
+        drawn: dict[str, Axes] = {}
+        for line, panels in zip(lines, LAYOUT, strict=True):
+            row = line.subplots(1, len(panels), width_ratios=list(panels.values()))
+            for name, axes in zip(panels, row, strict=True):
+                DRAW[name](axes, results, preset)
+                if not axes.lines:  # an empty panel needs no labels
+                    axes.set(xlabel="", ylabel="")
+                axes.set_title(TITLE[name])
+                style.panel_letter(axes, name)
+                drawn[name] = axes
+        share_misspecified_scale(drawn)
+        rule_legend(strip, results, preset)
+    return figure
+
+
+def share_misspecified_scale(drawn: dict[str, Axes]) -> None:
+    """H and I are read against each other, so they share their vertical scale."""
+    pair = [drawn[name] for name in ("H", "I") if drawn[name].lines]
+    if len(pair) == 2:
+        top = max(axes.get_ylim()[1] for axes in pair)
+        for axes in pair:
+            axes.set_ylim(0, top)
+
+
+def rule_legend(figure: SubFigure, results: Results, preset: str) -> None:
+    """One legend for all panels, above them, with what the marks mean."""
+    rules = results.rules(preset, "base")
+    others = tuple(rule for rule in rules if rule not in RULES)
+    handles = [
+        Patch(color=style.rule_colour(rule, others), label=style.rule_name(rule)) for rule in rules
+    ]
+    figure.legend(handles=handles, loc="upper left", ncols=len(handles), columnspacing=1.4)
+    lines = (
+        (
+            0.45,
+            0.62,
+            "* p < 0.05, ** p < 0.01, *** p < 0.001: paired t-test, Holm-corrected in a panel",
+        ),
+        (
+            0.012,
+            0.14,
+            f"{preset.capitalize()} settings. Boxes and points: users. Bands: 95 % bootstrap "
+            "interval of the mean. "
+            "Percentages: change of the mean from Random (F\u2013I: from the first).",
+        ),
+    )
+    for x, y, text in lines:
+        figure.text(x, y, text, fontsize=5.8, color="#555555")

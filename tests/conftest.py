@@ -1,0 +1,55 @@
+"""Settings that every test shares."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Derandomised, so that a red run can be repeated; no deadline, so that a busy machine stays green.
+settings.register_profile(
+    "sfihilo",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("sfihilo")
+
+CORE = (
+    "history",
+    "features",
+    "forward",
+    "recency",
+    "likelihood",
+    "variational",
+    "inverse",
+    "information",
+    "feasible",
+    "ranking",
+    "querying",
+    "selection",
+    "settings",
+    "insight",
+    "learner",
+    "hard_data",
+    "properties",
+)
+
+
+def is_core_test(path: Path) -> bool:
+    """Whether a test file is about the core: tests/test_<module>[_anything].py."""
+    if path.parent != Path(__file__).parent:
+        return False
+    name = path.stem.removeprefix("test_")
+    return any(name == part or name.startswith(part + "_") for part in CORE)
+
+
+@pytest.fixture(autouse=True)
+def _raise_on_floating_point_errors(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In core tests every overflow, division by zero, invalid operation and underflow raises."""
+    if is_core_test(request.path):
+        with np.errstate(all="raise"):
+            yield
+    else:
+        yield

@@ -1,0 +1,224 @@
+"""The command line: what a person sees, what a script reads, how it exits."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from sfihilo.experiment.cli import app
+from tests.experiment.people import memory_folder
+
+ROOT = Path(__file__).parents[2]
+SPACE = """
+constraints = ["x + y <= 15"]
+[policy.x]
+low = 0
+high = 10
+unit = "Nm"
+[policy.y]
+low = 0
+high = 10
+integer = true
+[outcomes.effort]
+low = 2
+high = 8
+unit = "W/kg"
+soft = [3, 7]
+[session]
+rule = "random"
+"""
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with memory_folder() as made:
+        (made / "space.toml").write_text(SPACE)
+        monkeypatch.chdir(made)
+        yield made
+
+
+def run(*words: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == code, (result.output, result.exception)
+    return result.output
+
+
+def loaded(*words: str, code: int = 0) -> Any:
+    return json.loads(run(*words, "--json", code=code))
+
+
+def begin() -> None:
+    run("new", "space.toml", "--participant", "P07", "--seed", "7")
+
+
+def one_trial(effort: float, choice: str | None) -> None:
+    run("ask")
+    run("measure", f"effort={effort}")
+    if choice:
+        run("choose", choice)
+
+
+def test_a_session_from_the_shell(folder: Path) -> None:
+    assert loaded("new", "space.toml", "-p", "P07", "--seed", "7") == {
+        "session": "P07-1", "seed": 7, "db": "sfihilo.db",
+    }  # fmt: skip
+    first = loaded("ask")
+    assert (first["trial"], first["status"], first["asks_choice"]) == (1, "asked", False)
+    assert loaded("ask") == first
+    assert loaded("measure", "effort=4")["status"] == "complete"
+    second = loaded("ask", "--key", "k2")
+    assert loaded("start")["status"] == "started"
+    assert loaded("measure", "effort=7.5")["warnings"] == [
+        "effort: 7.5 W/kg is outside the usual 3.0 to 7.0"
+    ]
+    assert loaded("choose", "previous")["choice"] == "previous"
+    assert loaded("ask", "--key", "k2")["policy"] == second["policy"]
+    assert loaded("undo", "--why", "typo") == {"undone": "chosen", "event": 7, "trial": 2}
+    assert loaded("redo") == {"redone": "chosen", "event": 7, "trial": 2}
+    shown = loaded("show")
+    assert [trial["status"] for trial in shown["trials"]] == ["complete", "complete"]
+    assert loaded("list")[0]["complete"] == 2
+    advice = loaded("recommend", "--within", "x=0:4")
+    assert 0 <= advice["policy"]["x"] <= 4
+    assert set(advice["outcomes"]["effort"]) == {"value", "low", "high"}
+    assert loaded("verify")["ok"]
+    assert loaded("report", "-o", "r.html") == {"report": "r.html"}
+    assert "P07-1" in (folder / "r.html").read_text()
+
+
+def test_tables_for_people(folder: Path) -> None:
+    begin()
+    text = run("ask")
+    assert "Trial 1 of P07-1" in text
+    assert "Nm" in text
+    assert "Next: measure effort" in text
+    run("measure", "effort=4")
+    assert "or trial 1?" in run("ask")
+    run("measure", "effort=5")
+    run("choose", "none")
+    assert "cannot say" in run("show")
+    assert "P07" in run("list")
+    assert "95 % intervals" in run("recommend")
+    assert "events, intact" in run("verify")
+
+
+def test_everything_else_an_operator_does(folder: Path) -> None:
+    begin()
+    one_trial(4, None)
+    run("veto", code=2)
+    run("ask")
+    assert loaded("veto", "--why", "no")["status"] == "vetoed"
+    suggested = loaded("suggest", "x=3", "y=4", "--why", "physio")
+    assert (suggested["source"], suggested["policy"]) == ("operator", {"x": 3.0, "y": 4.0})
+    assert loaded("abort", "--why", "tired")["status"] == "aborted"
+    assert loaded("repeat", "1")["repeats"] == 1
+    assert loaded("measure", "--missing")["outcome"] is None
+    run("choose", "same")
+    assert loaded("amend", "4", "effort=5", "--why", "late")["outcome"] == {"effort": 5.0}
+    assert loaded("amend", "4", "--choice", "new", "--why", "typo")["choice"] == "new"
+    assert loaded("withdraw", "4", "--why", "sensor")["status"] == "withdrawn"
+    assert loaded("interrupt", "--why", "lunch") == {"status": "interrupted"}
+    assert loaded("resume") == {"status": "open"}
+    assert loaded("ask")["source"] == "anchor"
+    assert loaded("note", "mask changed") == {"status": "open"}
+    assert loaded("close") == {"status": "closed"}
+    assert "closed" in run("ask", code=1)
+
+
+def test_export_and_restore(folder: Path) -> None:
+    begin()
+    one_trial(4, None)
+    one_trial(5, "new")
+    files = loaded("export", "--out", "out")
+    assert {Path(name).suffix for name in files} >= {".csv", ".parquet", ".jsonl", ".tsv", ".md"}
+    assert loaded("restore", "out/log.jsonl", "--out", "again.db")["events"] == 6
+    assert loaded("verify", "--db", "again.db")["count"] == 6
+    assert "exists" in run("restore", "out/log.jsonl", "--out", "again.db", code=1)
+
+
+def test_the_example_space_runs(folder: Path) -> None:
+    run("new", str(ROOT / "examples" / "space.toml"), "-p", "P01", "--seed", "1")
+    assert "metabolic_rate" in run("ask")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["measure", "effort=9"], "expected 2 to 8 W/kg"),
+        (["measure", "effort=nan"], "finite"),
+        (["measure", "effort=4 W"], "expected a number"),
+        (["measure", "effort"], "NAME=VALUE"),
+        (["measure", "effort=4", "effort=5"], "twice"),
+        (["measure", "comfort=4"], "is no outcome"),
+        (["measure"], "--missing"),
+        (["measure", "effort=4", "--missing"], "--missing"),
+        (["choose", "new"], "nothing to compare"),
+        (["choose", "perhaps"], "choice: expected"),
+        (["undo", "--session", "nobody"], "expected one of"),
+        (["show", "--db", "nowhere.db"], "no file"),
+        (["verify", "--db", "nowhere.db"], "no file"),
+        (["recommend", "--within", "x=3"], "NAME=LOW:HIGH"),
+        (["recommend", "--within", "z=3:4"], "expected names among"),
+        (["suggest", "x=11", "y=1"], "finish, abort or veto"),
+        (["export", "--out", "out", "--format", "xlsx"], "xlsx"),
+        (["new", "none.toml", "-p", "P1"], "cannot be read"),
+        (["new", "space.toml", "-p", "Jane Doe"], "expected a code"),
+        (["redo"], "nothing to redo"),
+    ],
+)
+def test_mistakes_exit_with_1_and_a_reason(folder: Path, words: list[str], message: str) -> None:
+    begin()
+    run("ask")
+    output = run(*words, code=1)
+    assert output.startswith("error: ")
+    assert message in output
+
+
+def test_a_refused_number_is_recorded(folder: Path) -> None:
+    begin()
+    run("ask")
+    run("measure", "effort=nan", code=1)
+    run("measure", "effort=4 W", code=1)
+    run("export", "--out", "out", "--format", "jsonl")
+    lines = (folder / "out/log.jsonl").read_text().splitlines()
+    kinds = [json.loads(line)["kind"] for line in lines]
+    assert kinds.count("refused") == 2
+
+
+@pytest.mark.parametrize("words", [["nonsense"], ["new"], ["ask", "--nonsense"], ["repeat", "x"]])
+def test_wrong_usage_exits_with_2(folder: Path, words: list[str]) -> None:
+    run(*words, code=2)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("colour = 1", "expected some of"),
+        ("preset = 'best'", "default or paper"),
+        ("rule = 'best'", "best"),
+        ("break_minutes = 0", "break_minutes"),
+    ],
+)
+def test_bad_session_options(folder: Path, table: str, message: str) -> None:
+    text = SPACE.replace('rule = "random"', table)
+    (folder / "space.toml").write_text(text)
+    assert message in run("new", "space.toml", "-p", "P1", code=1)
+
+
+def test_a_damaged_record_exits_with_3_and_names_the_event(folder: Path) -> None:
+    begin()
+    one_trial(4, None)
+    one_trial(5, "new")
+    raw = bytearray((folder / "sfihilo.db").read_bytes())
+    place = raw.index(b'"choice":"new"')
+    raw[place + 10 : place + 13] = b"old"
+    (folder / "sfihilo.db").write_bytes(raw)
+    assert "event 6" in run("verify", code=3)
+    assert json.loads(run("verify", "--json", code=3).splitlines()[0])["first_bad"] == 6
+    assert "changed" in run("show", code=3)
+    (folder / "junk.db").write_text("this is no database at all, and never was one")
+    run("show", "--db", "junk.db", code=3)
+    run("verify", "--db", "junk.db", code=3)

@@ -1,0 +1,334 @@
+"""A session against a simple model of it, step by random step.
+
+The model keeps a plain list of what was done, with a mark on what was undone, and computes
+everything anew from that list each time; nothing of it is shared with the session's code.
+"""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from sfihilo.experiment import BadMeasurementError, Lab, Outcome, Parameter, Space
+from sfihilo.experiment.lesson import lessons
+from tests.experiment.people import LEAN
+
+SPACE = Space(
+    {"x": Parameter(0, 10, max_step=4), "n": Parameter(0, 6, integer=True)}, {"o": Outcome(0, 1)}
+)
+CHOICES = st.sampled_from(["new", "previous", "same", None])
+OUTCOMES = st.one_of(st.none(), st.floats(0, 1))
+
+
+def fresh(number: int, compare_with: int | None, due: bool) -> dict[str, Any]:
+    return {
+        "number": number,
+        "with": compare_with,
+        "wants": compare_with is not None and not due,
+        "measured": False,
+        "outcome": None,
+        "answered": False,
+        "choice": None,
+        "ending": None,
+    }
+
+
+def over(trial: dict[str, Any]) -> bool:
+    answered = trial["answered"] or not trial["wants"]
+    return trial["ending"] is not None or (trial["measured"] and answered)
+
+
+def counts(trial: dict[str, Any]) -> bool:
+    return trial["ending"] in (None, "aborted")
+
+
+class Model:
+    """What a session should be after a list of deeds."""
+
+    def __init__(self, deeds: list[dict[str, Any]]) -> None:
+        self.trials: list[dict[str, Any]] = []
+        self.due = self.interrupted = False
+        for deed in deeds:
+            if deed["undone"]:
+                if deed["what"] == "ask":
+                    self.trials.append(fresh(len(self.trials) + 1, None, False))
+                    self.trials[-1]["ending"] = "undone"
+                continue
+            getattr(self, deed["what"])(**deed["with"])
+
+    def anchor(self) -> int | None:
+        known = [
+            trial["number"]
+            for trial in self.trials
+            if over(trial) and counts(trial) and trial["outcome"] is not None
+        ]
+        return known[-1] if known else None
+
+    def ask(self) -> None:
+        self.trials.append(fresh(len(self.trials) + 1, self.anchor(), self.due))
+
+    def start(self) -> None:
+        self.trials[-1]["started"] = True
+
+    def measure(self, value: float | None) -> None:
+        self.trials[-1] |= {"measured": True, "outcome": value}
+        self.due = self.due and value is None
+
+    def choose(self, choice: str | None) -> None:
+        self.trials[-1] |= {"answered": True, "choice": choice}
+
+    def end(self, how: str) -> None:
+        self.trials[-1]["ending"] = how
+
+    def withdraw(self, number: int) -> None:
+        self.trials[number - 1]["ending"] = "withdrawn"
+
+    def amend(self, number: int, value: float | None) -> None:
+        self.trials[number - 1] |= {"measured": True, "outcome": value}
+
+    def interrupt(self) -> None:
+        self.interrupted = True
+
+    def resume(self) -> None:
+        self.interrupted = False
+        if self.trials and not over(self.trials[-1]) and not self.trials[-1]["answered"]:
+            self.trials[-1]["wants"] = False
+        self.due = self.anchor() is not None
+
+    def told(self) -> list[tuple[float | None, str | None]]:
+        heard, anchor = [], None
+        for trial in self.trials:
+            if not over(trial) or trial["ending"] == "undone":
+                continue
+            outcome = trial["outcome"] if counts(trial) else None
+            meant = trial["wants"] and counts(trial) and trial["with"] == anchor
+            heard.append((outcome, trial["choice"] if meant else None))
+            if outcome is not None:
+                anchor = trial["number"]
+        return heard
+
+
+class SessionMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        shared = Path("/dev/shm")
+        self.folder = Path(tempfile.mkdtemp(dir=shared if shared.is_dir() else None))
+        self.lab = Lab(self.folder / "lab.db")
+        self.deeds: list[dict[str, Any]] = []
+        self.redoable: list[dict[str, Any]] = []
+        self.refused = 0
+
+    @initialize(seed=st.integers(0, 1000))
+    def begin(self, seed: int) -> None:
+        self.session = self.lab.create(SPACE, "P1", seed, settings=LEAN)
+
+    @property
+    def model(self) -> Model:
+        return Model(self.deeds)
+
+    @property
+    def open_trial(self) -> dict[str, Any] | None:
+        trials = self.model.trials
+        return trials[-1] if trials and not over(trials[-1]) else None
+
+    def done(self, what: str, **given: Any) -> None:
+        self.deeds.append({"what": what, "with": given, "undone": False})
+        if what not in ("interrupt", "resume"):
+            self.redoable.clear()
+
+    def after_break(self) -> None:
+        if self.model.interrupted:
+            self.done("resume")
+
+    @rule()
+    def ask(self) -> None:
+        self.after_break()
+        waiting = self.open_trial
+        trial = self.session.ask()
+        if waiting is None:
+            self.done("ask")
+        assert trial.number == len(self.model.trials)
+
+    @precondition(lambda self: self.open_trial is None and self.model.trials)
+    @rule(data=st.data())
+    def repeat(self, data: st.DataObject) -> None:
+        number = data.draw(st.integers(1, len(self.model.trials)))
+        before = len(self.session.trials)
+        self.after_break()
+        try:
+            self.session.repeat(number)
+        except ValueError:  # too far away
+            assert len(self.session.trials) == before
+            self.refused += 1
+        else:
+            self.done("ask")
+
+    @precondition(lambda self: self.open_trial and not self.open_trial.get("started"))
+    @rule()
+    def start(self) -> None:
+        self.session.start(len(self.model.trials))
+        self.done("start")
+
+    @precondition(lambda self: self.open_trial and not self.open_trial["measured"])
+    @rule(value=OUTCOMES, retry=st.booleans())
+    def measure(self, value: float | None, retry: bool) -> None:
+        key = f"m{len(self.session.events)}" if retry else None
+        outcome = None if value is None else {"o": value}
+        for _ in range(2 if retry else 1):
+            self.session.measure(len(self.model.trials), outcome, key=key)
+        self.done("measure", value=value)
+
+    @precondition(lambda self: self.open_trial and not self.open_trial["measured"])
+    @rule(value=st.sampled_from([float("nan"), 1.5, -0.1, "1", True, 1e309]))
+    def measure_badly(self, value: Any) -> None:
+        with pytest.raises(BadMeasurementError):
+            self.session.measure(len(self.model.trials), {"o": value})
+        self.refused += 1
+
+    @precondition(lambda self: self.open_trial and not self.open_trial["answered"])
+    @rule(choice=CHOICES)
+    def choose(self, choice: Any) -> None:
+        assert self.open_trial
+        if self.open_trial["wants"]:
+            self.session.choose(len(self.model.trials), choice)
+            self.done("choose", choice=choice)
+        else:
+            with pytest.raises(ValueError, match="nothing to compare"):
+                self.session.choose(len(self.model.trials), choice)
+
+    @precondition(lambda self: self.open_trial)
+    @rule()
+    def abort(self) -> None:
+        self.session.abort(len(self.model.trials), "enough")
+        self.done("end", how="aborted")
+
+    @precondition(lambda self: self.open_trial)
+    @rule()
+    def veto(self) -> None:
+        trial = self.open_trial
+        assert trial
+        if trial.get("started") or trial["measured"] or trial["answered"]:
+            with pytest.raises(ValueError, match="abort it instead"):
+                self.session.veto(trial["number"], "no")
+        else:
+            self.session.veto(trial["number"], "no")
+            self.done("end", how="vetoed")
+
+    @precondition(lambda self: self.model.trials)
+    @rule(data=st.data(), value=OUTCOMES, whole=st.booleans())
+    def correct(self, data: st.DataObject, value: float | None, whole: bool) -> None:
+        number = data.draw(st.integers(1, len(self.model.trials)))
+        outcome = None if value is None else {"o": value}
+        if not counts(self.model.trials[number - 1]):
+            with pytest.raises(ValueError, match=f"trial {number}"):
+                self.session.withdraw(number, "x")
+            with pytest.raises(ValueError, match=f"trial {number}"):
+                self.session.amend(number, why="x", outcome=outcome)
+        elif whole:
+            self.session.withdraw(number, "x")
+            self.done("withdraw", number=number)
+        else:
+            self.session.amend(number, why="x", outcome=outcome)
+            self.done("amend", number=number, value=value)
+
+    @rule()
+    def undo(self) -> None:
+        last = [
+            deed
+            for deed in self.deeds
+            if not deed["undone"] and deed["what"] not in ("interrupt", "resume")
+        ]
+        if not last:
+            with pytest.raises(ValueError, match="nothing to undo"):
+                self.session.undo()
+            return
+        self.session.undo("x")
+        last[-1]["undone"] = True
+        self.redoable.append(last[-1])
+
+    @rule()
+    def redo(self) -> None:
+        if not self.redoable:
+            with pytest.raises(ValueError, match="nothing to redo"):
+                self.session.redo()
+            return
+        self.session.redo("x")
+        self.redoable.pop()["undone"] = False
+
+    @precondition(lambda self: not self.model.interrupted)
+    @rule()
+    def interrupt(self) -> None:
+        self.session.interrupt("x")
+        self.done("interrupt")
+
+    @precondition(lambda self: self.model.interrupted)
+    @rule()
+    def resume(self) -> None:
+        self.session.resume()
+        self.done("resume")
+
+    @rule()
+    def note(self) -> None:
+        self.session.note("something")
+
+    @rule(drop_cache=st.booleans())
+    def reopen(self, drop_cache: bool) -> None:
+        """As after a crash: nothing is kept but the file."""
+        name = self.session.id
+        self.lab.close()
+        if drop_cache:
+            shutil.rmtree(self.folder / "lab.db.snapshots", ignore_errors=True)
+        self.lab = Lab(self.folder / "lab.db")
+        self.session = self.lab.open(name)
+
+    @invariant()
+    def agrees(self) -> None:
+        if not hasattr(self, "session"):
+            return
+        record, model = self.session.record, self.model
+        assert record.refused == self.refused
+        assert (record.interrupted, record.reanchor_due) == (model.interrupted, model.due)
+        assert len(record.trials) == len(model.trials)
+        for trial, expected in zip(record.trials, model.trials, strict=True):
+            assert trial.ending == expected["ending"]
+            if trial.ending == "undone":
+                continue
+            assert (trial.asks_choice, trial.ended) == (expected["wants"], over(expected))
+            value = None if trial.outcome is None else trial.outcome["o"]
+            assert (trial.measured, value) == (expected["measured"], expected["outcome"])
+            assert (trial.answered, trial.choice) == (expected["answered"], expected["choice"])
+        heard = [
+            (None if lesson.outcome is None else lesson.outcome[0], lesson.choice)
+            for lesson in lessons(record)
+        ]
+        assert heard == model.told()
+
+    def teardown(self) -> None:
+        assert self.lab.verify().ok
+        self.lab.close()
+        shutil.rmtree(self.folder)
+
+
+def test_a_session_behaves_like_its_model() -> None:
+    run_state_machine_as_test(
+        SessionMachine, settings=settings(max_examples=10, stateful_step_count=40)
+    )
+
+
+@pytest.mark.slow
+def test_a_session_behaves_like_its_model_for_ten_thousand_steps() -> None:
+    run_state_machine_as_test(
+        SessionMachine, settings=settings(max_examples=200, stateful_step_count=60)
+    )

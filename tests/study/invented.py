@@ -1,0 +1,75 @@
+"""Invented results with the study's columns: smooth curves whose crossings are known by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from sfihilo.history import FloatArray
+from sfihilo.study.conditions import PANELS
+
+QUERIES = (16, 25, 50, 100, 200, 400, 1000)
+SPEED = {"random": 1.0, "mutual_information": 0.6, "boundary_lookahead": 0.4}
+
+
+def error_curve(start: float, end: float) -> FloatArray:
+    """A straight fall in log(1 + q), from the first checkpoint to the last."""
+    place = np.log1p(np.array(QUERIES, dtype=float))
+    share = (place - place[0]) / (place[-1] - place[0])
+    return np.asarray(start + (end - start) * share)
+
+
+def unit_rows(
+    preset: str, condition: str, rule: str, user: int
+) -> list[tuple[str, str, str, int, int, str, float]]:
+    hard = 1 + 0.05 * user
+    better = SPEED.get(rule, 0.5) * (0.8 if preset == "default" else 1.0)
+    linear = condition == "linear"
+    errors = error_curve(0.40, (0.14 if linear else 0.04) * hard * (0.5 + better))
+    rows: list[tuple[str, str, str, int, int, str, float]] = []
+
+    def add(query: int, metric: str, value: float) -> None:
+        rows.append((preset, condition, rule, user, query, metric, float(value)))
+
+    for query, error in zip(QUERIES, errors, strict=True):
+        add(query, "preference_error", error)
+        for number, factor in enumerate((1.6, 1.2, 0.8, 0.4), start=1):
+            add(query, f"preference_error_gap{number}", min(0.5, factor * error))
+        add(query, "forward_rmse", 0.05 + 0.1 / np.sqrt(query) * hard)
+        add(query, "preference_loss", error)
+        add(query, "ece", 0.03 + 0.001 * user)
+    for query in (200, QUERIES[-1]):
+        for index in range(10):
+            confidence = 0.525 + 0.05 * index
+            add(query, f"reliability_{index:02d}_count", 20)
+            add(query, f"reliability_{index:02d}_confidence", confidence)
+            add(query, f"reliability_{index:02d}_correct", min(1.0, confidence + 0.03))
+    add(QUERIES[-1], "final_policy_gap", 0.05 * hard * better)
+    return rows
+
+
+def invented(
+    users: int = 3,
+    presets: Iterable[str] = ("paper",),
+    conditions: Iterable[str] | None = None,
+) -> pd.DataFrame:
+    """Every cell of every panel, or of some conditions only."""
+    wanted = None if conditions is None else set(conditions)
+    cells = {
+        (row.condition.name, rule)
+        for rows in PANELS.values()
+        for row in rows
+        for rule in row.rules
+        if wanted is None or row.condition.name in wanted
+    }
+    rows = [
+        row
+        for preset in presets
+        for condition, rule in sorted(cells)
+        for user in range(users)
+        for row in unit_rows(preset, condition, rule, user)
+    ]
+    columns = ["preset", "condition", "rule", "user", "query", "metric", "value"]
+    return pd.DataFrame(rows, columns=columns)

@@ -1,0 +1,119 @@
+"""The panels are the paper's, and every unit is run once."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+from sfihilo import Settings
+from sfihilo.study import conditions as cs
+from tests.study.tiny import TINY, tiny_unit
+
+
+def rows(panel: str) -> list[cs.Condition]:
+    return [row.condition for row in cs.PANELS[panel]]
+
+
+def test_panels_have_the_papers_conditions() -> None:
+    assert [c.outcome_dim for c in rows("C")] == [2, 4, 6, 8, 10, 12]
+    assert all(c.policy_dim == c.outcome_dim for c in rows("C"))
+    assert [c.noise_scale for c in rows("E")] == [0, 0.5, 1, 2]
+    assert [c.reward for c in rows("F")] == ["rbf", "linear"]
+    assert [c.recency for c in rows("G")] == ["unweighted", "known", "learned"]
+    assert all(c.drift for c in rows("G"))
+    assert [(c.missing, c.visible) for c in rows("H")] == [(0, 10), (1, 9), (2, 8), (3, 7), (5, 5)]
+    assert [(c.extra, c.visible) for c in rows("I")] == [
+        (0, 10),
+        (1, 11),
+        (2, 12),
+        (3, 13),
+        (5, 15),
+    ]
+    assert all(c.outcome_dim == 10 for panel in "HI" for c in rows(panel))
+    for panel in "ABD":
+        assert cs.PANELS[panel][0].rules == cs.RULES
+    assert set(cs.TITLES) == set(cs.PANELS)
+
+
+def test_panels_share_their_units() -> None:
+    units = cs.units_of(cs.panel_rows([]), range(30), "paper")
+    keys = [unit.key for unit in units]
+    assert len(set(keys)) == len(keys) == 39 * 30
+    only_a = cs.units_of(cs.panel_rows(["A"]), range(30), "paper")
+    assert {unit.key for unit in only_a} < set(keys)
+    together = cs.units_of(cs.panel_rows(["A", "B", "D", "gap"]), range(30), "paper")
+    assert together == only_a
+
+
+def test_names_are_unique() -> None:
+    named: dict[str, cs.Condition] = {}
+    for rows_ in cs.PANELS.values():
+        for row in rows_:
+            assert named.setdefault(row.condition.name, row.condition) == row.condition
+
+
+def test_users_come_one_after_the_other() -> None:
+    units = cs.units_of(cs.panel_rows(["A", "F"]), range(3), "paper")
+    assert [unit.user for unit in units] == [0] * 4 + [1] * 4 + [2] * 4
+
+
+def test_unknown_panels_are_named() -> None:
+    with pytest.raises(ValueError, match="unknown panel 'Z': expected one of A, B"):
+        cs.panel_rows(["A", "Z"])
+
+
+def test_seeds_depend_on_user_and_purpose_only() -> None:
+    seeds = {
+        cs.derived_seed(2026, user, purpose)
+        for user in range(50)
+        for purpose in ("user", "learner")
+    }
+    assert len(seeds) == 100
+    first = cs.simulated_user(tiny_unit("random"))
+    second = cs.simulated_user(tiny_unit("boundary_lookahead", preset="default"))
+    assert first.seed == second.seed == cs.derived_seed(2026, 0, "user")
+
+
+@pytest.mark.parametrize("preset", ["paper", "default"])
+def test_the_learner_is_told_what_a_lab_knows(preset: cs.Preset) -> None:
+    condition = replace(TINY, noise_scale=2, missing=1, reward="linear")
+    settings = cs.learner_settings(tiny_unit("random", condition=condition, preset=preset))
+    assert settings.preset == preset
+    assert settings.rule == "random"
+    assert (settings.policy_dim, settings.outcome_dim) == (2, 1)
+    assert (settings.noise.measurement, settings.noise.reward) == (0.10, 0.04)
+    assert settings.inverse.features == "linear"
+
+
+def test_without_changes_the_learner_has_the_presets_settings() -> None:
+    unit = cs.Unit(cs.BASE, cs.LOOKAHEAD, "paper", 0)
+    assert cs.learner_settings(unit) == Settings.paper()
+
+
+def test_known_decay_is_the_users_own() -> None:
+    condition = replace(TINY, drift=True, recency="known")
+    settings = cs.learner_settings(tiny_unit(condition=condition))
+    assert settings.recency.variant == "known"
+    assert settings.recency.decay_time == pytest.approx(66.76, abs=0.01)
+    person = cs.simulated_user(tiny_unit(condition=condition))
+    assert person.time_constant == settings.recency.decay_time
+
+
+def test_own_rules_and_reward_models_get_their_own_keys() -> None:
+    ruled = cs.with_rules(cs.panel_rows(["A", "F"]), ["mine:rule"])
+    assert [(row.condition.name, row.rules) for row in ruled] == [
+        ("base", ("mine:rule",)),
+        ("linear", ("mine:rule",)),
+    ]
+    rewarded = cs.with_reward(cs.panel_rows(["A", "F"]), "mine:bumps")
+    assert [row.condition.name for row in rewarded] == ["base-mine.bumps"]
+    unit = cs.units_of(ruled, [0], "paper")[0]
+    assert unit.key == "base--mine.rule--u000"
+
+
+def test_a_condition_is_plain_data() -> None:
+    assert all(
+        field.type in ("str", "int", "float", "bool", "Recency", "Judges")
+        for field in fields(cs.Condition)
+    )

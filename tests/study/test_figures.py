@@ -1,0 +1,173 @@
+"""Figures from stored results: whole, partial, and none; the same bytes again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from sfihilo.study import figures, summary
+from sfihilo.study.conditions import LOOKAHEAD
+from sfihilo.study.evaluation import Crossing, queries_to_target
+from sfihilo.study.figures import boxes, curves, extrapolation, presets, results, style, users
+from sfihilo.study.measures import Cell, Results
+from sfihilo.study.users import HeadSettings, UserSettings
+from tests.study.invented import invented
+
+SMALL = UserSettings(
+    outcome=HeadSettings(64, 0.35, 0.65), reward=HeadSettings(64, 0.5, 0.8), calibration=200
+)
+
+
+@pytest.fixture(scope="module")
+def whole() -> Results:
+    return Results.of(invented(3, ["paper", "default"]))
+
+
+@pytest.fixture(scope="module")
+def base_only() -> Results:
+    return Results.of(invented(2, ["paper"], ["base"]))
+
+
+def texts(figure: Figure) -> list[str]:
+    """Everything that is written in a figure."""
+    figure.draw_without_rendering()
+    found = figure.findobj(lambda artist: hasattr(artist, "get_text"))
+    return [text for artist in found if (text := artist.get_text())]  # type: ignore[attr-defined]
+
+
+def test_main_figure_has_all_panels_and_says_how_many_users(whole: Results) -> None:
+    written = texts(results.final_results(whole))
+    for letter, title in results.TITLE.items():
+        assert letter in written
+        assert title in written
+    assert written.count("n = 3") == 9
+    assert "not run" not in written
+
+
+def test_missing_panels_and_conditions_say_so(base_only: Results) -> None:
+    written = texts(results.final_results(base_only))
+    # Panels G, H and I as a whole, 5 dimensionalities in C and 3 noise levels in E.
+    assert written.count("not run") == 3 + 5 + 3
+    assert written.count("n = 2") == 6
+
+
+def test_notes_are_the_change_and_the_stars() -> None:
+    results_ = Results.of(invented(6, conditions=["base"]))
+    tests = summary.panel_tests(results_, "paper", "gap")
+    random, lookahead = Cell("paper", "base", "random"), Cell("paper", "base", LOOKAHEAD)
+    # The invented gap is 0.4 of Random's for every user.
+    note = results.note_of(tests, lookahead, random, "final_policy_gap")
+    assert note == "\u221260%***"
+    assert results.note_of(tests, random, random, "final_policy_gap") == ""
+
+
+def test_unlike_numbers_of_users_are_shown_as_a_range() -> None:
+    assert results.users_text([30, 12, 30]) == "n = 12\u201330"
+    assert results.users_text([]) == ""
+
+
+def test_crossings_are_marked_where_the_mean_curve_crosses(whole: Results) -> None:
+    written = texts(results.final_results(whole))
+    curve = whole.curves(Cell("paper", "base", LOOKAHEAD), "preference_error")
+    crossing = queries_to_target(curve.queries, curve.values.mean(axis=0))
+    assert crossing.kind == "observed"
+    assert f"{crossing.queries:.0f}" in written
+
+
+def test_own_rules_get_a_colour_and_a_name(base_only: Results) -> None:
+    table = invented(2, conditions=["base"])
+    own = table[table["rule"] == "random"].assign(rule="mine:nearest_middle")
+    written = texts(results.final_results(Results.of(pd.concat([table, own]))))
+    assert "Nearest middle" in written
+    assert style.rule_colour("mine:nearest_middle") not in style.RULE_COLOURS.values()
+
+
+def test_example_runs_are_the_median_ones() -> None:
+    runs = [
+        extrapolation.Example("base", user, np.array([1.0]), np.array([0.2]), Crossing(at, "first"))
+        for user, at in enumerate((500.0, 100.0, 300.0))
+    ]
+    chosen = extrapolation.representative(runs)
+    assert chosen is not None
+    assert chosen.user == 2
+    assert extrapolation.representative([]) is None
+
+
+def test_extrapolation_figure_says_when_there_is_no_such_run(base_only: Results) -> None:
+    written = texts(extrapolation.log_extrapolation(base_only))
+    assert "no extrapolated crossing" in written
+
+
+def test_reliability_pools_users_by_their_pairs() -> None:
+    rows = []
+    for user, count, correct in ((0, 10.0, 0.5), (1, 30.0, 0.9)):
+        for what, value in (("count", count), ("confidence", 0.6), ("correct", correct)):
+            rows.append(("paper", "base", LOOKAHEAD, user, 200, f"reliability_02_{what}", value))
+    columns = ["preset", "condition", "rule", "user", "query", "metric", "value"]
+    table = Results.of(pd.DataFrame(rows, columns=columns))
+    pooled = presets.pooled_reliability(table, Cell("paper", "base", LOOKAHEAD), 200)
+    assert pooled == pytest.approx(np.array([[40, 0.6, 0.8]]))
+
+
+def test_preset_figures_name_both_presets(whole: Results) -> None:
+    for figure in (presets.preset_curves(whole), presets.reliability(whole)):
+        written = " ".join(texts(figure))
+        assert "paper settings" in written
+        assert "default settings" in written
+
+
+def test_user_diagnostics_need_no_results() -> None:
+    written = texts(users.truth_behavior(SMALL))
+    assert [f"User {number}" in written for number in (1, 2, 3, 4)] == [True] * 4
+
+
+def test_band_covers_the_mean_and_shrinks_with_users() -> None:
+    rng = np.random.default_rng(1)
+    few, many = rng.normal(size=(5, 3)), rng.normal(size=(200, 3))
+    widths = []
+    for values in (few, many):
+        low, high = curves.mean_band(values)
+        assert ((low <= values.mean(axis=0)) & (values.mean(axis=0) <= high)).all()
+        widths.append((high - low).mean())
+    assert widths[1] < widths[0] / 3
+
+
+def test_boxes_keep_a_place_for_what_was_not_run() -> None:
+    box = boxes.Box(np.array([1.0, 2.0]), style.BLUE, "")
+    groups = [boxes.Group("a", (box, box)), boxes.Group("b", ()), boxes.Group("c", (box,))]
+    assert boxes.positions(groups, gap=1.0) == [[0.0, 1.0], [3.0], [5.0]]
+
+
+def test_files_are_the_same_bytes_again(
+    tmp_path: Path, base_only: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(style, "DOTS", 60)
+    written = []
+    for folder in ("one", "two"):
+        figure = presets.preset_curves(base_only)
+        paths = style.write(figure, tmp_path / folder, "preset_curves")
+        assert [path.suffix for path in paths] == [".png", ".pdf"]
+        written.append([path.read_bytes() for path in paths])
+    assert written[0] == written[1]
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
+        *("preset_curves.pdf", "preset_curves.png"),
+    ]
+
+
+def test_all_figures_from_one_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = invented(1, ["paper"], ["base"])
+    monkeypatch.setattr(figures, "read_results", lambda path: table)
+    monkeypatch.setattr(summary, "read_results", lambda path: table)
+    monkeypatch.setattr(figures, "truth_behavior", lambda: users.truth_behavior(SMALL))
+    monkeypatch.setattr(style, "DOTS", 40)
+    written = figures.make_all(tmp_path, tmp_path / "figures")
+    names = {path.stem for path in written}
+    assert names == {
+        *("summary", "tests", "final_results-paper", "log_extrapolation-paper"),
+        *("policy_reward_gap-paper", "preset_curves", "reliability", "truth_behavior"),
+    }
+    assert all(path.stat().st_size > 0 for path in written)

@@ -1,0 +1,168 @@
+"""Interrupted however, the study ends with the same bytes."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sfihilo.study import runner
+from sfihilo.study.conditions import Unit
+from sfihilo.study.engines import Engine
+from sfihilo.study.runner import Forecast, Job, execute, pending, run
+from sfihilo.study.store import Store
+from tests.study import tiny
+from tests.study.tiny import PROVENANCE, contents, tiny_unit, tiny_units
+
+ROOT = Path(__file__).parents[2]
+
+
+def start(folder: Path, users: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, str(Path(tiny.__file__)), str(folder), str(users)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+
+
+def kill_at_random(folder: Path, users: int, wait: float) -> bool:
+    """Start the study, kill -9 its runner after a while; False when it was done before."""
+    process = start(folder, users)
+    try:
+        process.wait(wait)
+    except subprocess.TimeoutExpired:
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        process.wait()
+        _, alive = psutil.wait_procs(children, timeout=20)
+        assert not alive, "workers must not outlive their runner"
+        return True
+    assert process.returncode == 0
+    return False
+
+
+def interrupted_equals_uninterrupted(tmp_path: Path, kills: int, users: int) -> None:
+    begun = time.perf_counter()
+    assert start(tmp_path / "whole", users).wait() == 0
+    length = time.perf_counter() - begun
+    whole = contents(Store(tmp_path / "whole", "paper"))
+    assert len(whole) == 2 * users
+    moments = random.Random(7)
+    done, attempt = 0, 0
+    while done < kills:
+        folder = tmp_path / f"interrupted{attempt}"
+        attempt += 1
+        while done < kills and kill_at_random(folder, users, moments.uniform(0.2, 1.0) * length):
+            done += 1
+        assert start(folder, users).wait() == 0
+        assert contents(Store(folder, "paper")) == whole
+
+
+def test_resuming_after_kill_9_is_byte_identical(tmp_path: Path) -> None:
+    interrupted_equals_uninterrupted(tmp_path, kills=3, users=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_resuming_after_50_kills_is_byte_identical(tmp_path: Path) -> None:
+    interrupted_equals_uninterrupted(tmp_path, kills=50, users=3)
+
+
+def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
+    store, units = Store(tmp_path, "paper"), tiny_units(1, queries=3)
+    first = run(units, store, Engine(workers=1), provenance=PROVENANCE)
+    assert set(first.finished) == {unit.key for unit in units}
+    assert pending(units, store) == []
+    again = run(units, store, Engine(workers=1), provenance=PROVENANCE)
+    assert again.finished == ()
+    assert len(store.read_timings()) == 2
+    assert run([], store, Engine()) == runner.Report((), {})
+
+
+def test_a_unit_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
+    store = Store(tmp_path, "paper")
+    units = [tiny_unit("no_such_rule", queries=3), tiny_unit("random", queries=3)]
+    report = run(units, store, Engine(workers=1))
+    assert report.finished == (units[1].key,)
+    assert "no_such_rule" in report.failed[units[0].key]
+    assert pending(units, store) == [units[0]]
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.noted: list[tuple[str, bool]] = []
+        self.victim = True
+
+    def note(self, unit: Unit, seconds: float | None) -> None:
+        """Kill a worker as soon as the first unit is done."""
+        self.noted.append((unit.key, seconds is not None))
+        if self.victim:
+            self.victim = False
+            for child in psutil.Process().children(recursive=True):
+                if "loky" in " ".join(child.cmdline()) and "popen_loky" in " ".join(
+                    child.cmdline()
+                ):
+                    os.kill(child.pid, signal.SIGKILL)
+
+
+def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
+    units = tiny_units(2, queries=16)
+    broken, whole = Store(tmp_path / "broken", "paper"), Store(tmp_path / "whole", "paper")
+    recorder = Recorder()
+    report = run(units, broken, Engine(workers=2), recorder, provenance=PROVENANCE)
+    assert not report.failed
+    assert not recorder.victim
+    run(units, whole, Engine(workers=1), provenance=PROVENANCE)
+    assert contents(broken) == contents(whole)
+    assert len(contents(whole)) == 4
+
+
+def test_a_unit_that_always_kills_its_worker_is_given_up(tmp_path: Path) -> None:
+    (tmp_path / "deadly.py").write_text(
+        "import os\n\ndef rule(situation):\n    os._exit(9)\n", encoding="utf-8"
+    )
+    units = [tiny_unit("deadly:rule", queries=2), tiny_unit("random", queries=2)]
+    store = Store(tmp_path, "paper")
+    report = run(units, store, Engine(workers=1), search_path=[str(tmp_path)])
+    assert "took its worker down" in report.failed[units[0].key]
+    assert store.done() == {units[1].key}
+
+
+def test_a_table_is_sent_back_when_the_folder_is_not_shared(tmp_path: Path) -> None:
+    unit = tiny_unit(queries=2)
+    sent = execute(Job(unit, PROVENANCE, None))
+    stored = execute(Job(unit, PROVENANCE, str(tmp_path)))
+    assert stored.content is None
+    assert sent.content == Store(tmp_path, "paper").path(unit).read_bytes()
+    assert execute(Job(unit, PROVENANCE, str(tmp_path))).seconds == 0
+
+
+def test_stale_partial_files_are_removed(tmp_path: Path) -> None:
+    store = Store(tmp_path, "paper")
+    store.units.mkdir(parents=True)
+    old, young = (store.units / f".{name}.partial" for name in ("old", "young"))
+    for path in (old, young):
+        path.write_bytes(b"half")
+    os.utime(old, (time.time() - 7200,) * 2)
+    runner.clear_partial(store)
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_time_to_go_is_unknown_until_something_finished() -> None:
+    units = tiny_units(4)
+    forecast = Forecast(2, list(units))
+    assert forecast.seconds_to_go() is None
+    forecast.finish(units[0], 10.0)  # random
+    assert forecast.seconds_to_go() == pytest.approx(7 * 10 / 2)
+    forecast.finish(units[1], 100.0)  # boundary_lookahead
+    assert forecast.seconds_to_go() == pytest.approx((3 * 10 + 3 * 100) / 2)
+    for unit in units[2:7]:
+        forecast.finish(unit, None)
+    assert forecast.seconds_to_go() == pytest.approx(100)  # one unit left uses one worker
+    forecast.finish(units[7], 100.0)
+    assert forecast.seconds_to_go() == 0

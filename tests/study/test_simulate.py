@@ -1,0 +1,95 @@
+"""One unit, start to end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sfihilo.study.conditions import Condition, learner_settings, simulated_user
+from sfihilo.study.simulate import interaction, run_unit
+from tests.study.tiny import TINY, tiny_unit
+
+
+def test_a_unit_gives_a_tidy_curve_at_the_checkpoints() -> None:
+    table = run_unit(tiny_unit("random", queries=27))
+    assert list(table.columns) == ["query", "metric", "value"]
+    assert not table.duplicated(["query", "metric"]).any()
+    assert np.isfinite(table["value"]).all()
+    assert sorted(set(table["query"])) == [16, 25, 27]
+    curve = table[table["metric"] == "preference_error"]
+    assert curve["query"].tolist() == [16, 25, 27]
+    assert table[table["metric"] == "final_policy_gap"]["query"].tolist() == [27]
+    assert set(table[table["metric"].str.startswith("reliability")]["query"]) == {27}
+
+
+def test_the_balanced_error_is_the_mean_of_the_bins() -> None:
+    table = run_unit(tiny_unit(queries=5)).set_index("metric")["value"]
+    bins = [table[f"preference_error_gap{index}"] for index in (1, 2, 3, 4)]
+    assert table["preference_error"] == pytest.approx(np.mean(bins))
+    counts = [table.get(f"reliability_{index:02d}_count", 0) for index in range(10)]
+    assert sum(counts) == 4 * 20
+
+
+def test_queries_count_comparisons() -> None:
+    unit = tiny_unit(queries=3)
+    states = list(interaction(unit, simulated_user(unit)))
+    assert [count for count, _ in states] == [0, 1, 2, 3]
+    for count, state in states:
+        assert len(state.history) == count + 1
+        assert len(state.history.preference_data().labels) == count
+
+
+def test_the_loop_is_the_standard_one_for_a_standard_person() -> None:
+    from sfihilo import ask, begin, tell
+    from sfihilo.study.conditions import derived_seed
+
+    unit = tiny_unit("mutual_information", queries=6)
+    user = simulated_user(unit)
+    state = begin(learner_settings(unit), derived_seed(unit.study_seed, unit.user, "learner"))
+    for _ in range(7):
+        query = ask(state)
+        state = tell(state, query, user.respond(query))
+    *_, (_, last) = interaction(unit, user)
+    np.testing.assert_array_equal(state.history.policies, last.history.policies)
+    assert state.history.choices == last.history.choices
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        replace(TINY, outcome_dim=3, missing=2),
+        replace(TINY, extra=2),
+        replace(TINY, judges="true"),
+        replace(TINY, noise_scale=0),
+        replace(TINY, noise_scale=2),
+        replace(TINY, reward="linear"),
+        replace(TINY, drift=True),
+        replace(TINY, drift=True, recency="known"),
+        replace(TINY, drift=True, recency="learned"),
+    ],
+    ids=lambda condition: condition.recency + str(condition.visible),
+)
+def test_every_kind_of_condition_runs(condition: Condition) -> None:
+    table = run_unit(tiny_unit(condition=condition, queries=17))
+    assert np.isfinite(table["value"]).all()
+    names = set(table["metric"])
+    assert ("decay_time" in names) == (condition.recency != "unweighted")
+
+
+def test_the_learner_of_missing_outcomes_never_sees_them() -> None:
+    unit = tiny_unit(condition=replace(TINY, outcome_dim=3, missing=2), queries=4)
+    *_, (_, last) = interaction(unit, simulated_user(unit))
+    assert last.history.outcomes.shape == (5, 1)
+
+
+def test_more_queries_teach() -> None:
+    table = run_unit(tiny_unit("random", queries=75))
+    errors = table[table["metric"] == "forward_rmse"].set_index("query")["value"]
+    assert errors[75] < errors[16]
+
+
+def test_a_study_without_queries_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one query"):
+        run_unit(tiny_unit(queries=0))

@@ -1,0 +1,61 @@
+"""A study small enough for tests; as a script, ``tiny.py FOLDER [USERS]``, one to be killed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from sfihilo.study.conditions import Condition, Preset, Unit
+from sfihilo.study.engines import Engine
+from sfihilo.study.evaluation import EvaluationSettings
+from sfihilo.study.runner import run
+from sfihilo.study.store import Provenance, Store
+from sfihilo.study.users import HeadSettings, UserSettings
+
+TINY = Condition("tiny", policy_dim=2, outcome_dim=2)
+PEOPLE = UserSettings(
+    outcome=HeadSettings(64, 0.35, 0.65), reward=HeadSettings(64, 0.5, 0.8), calibration=200
+)
+EVALUATION = EvaluationSettings(
+    pairs_per_bin=20, pair_policies=300, error_policies=50, pool_policies=200, pool_samples=2
+)
+PROVENANCE = Provenance("test", "test")
+
+
+def tiny_unit(
+    rule: str = "random",
+    user: int = 0,
+    condition: Condition = TINY,
+    queries: int = 12,
+    preset: Preset = "paper",
+) -> Unit:
+    return Unit(
+        condition,
+        rule,
+        preset,
+        user,
+        queries=queries,
+        evaluation=EVALUATION,
+        users=PEOPLE,
+        lean=True,
+    )
+
+
+def tiny_units(users: int = 2, queries: int = 12) -> list[Unit]:
+    rules = ("random", "boundary_lookahead")
+    return [tiny_unit(rule, user, queries=queries) for user in range(users) for rule in rules]
+
+
+def contents(store: Store) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(store.units.glob("*.parquet"))}
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    report = run(
+        tiny_units(count, queries=20),
+        Store(Path(sys.argv[1]), "paper"),
+        Engine(workers=2),
+        provenance=PROVENANCE,
+    )
+    sys.exit(1 if report.failed else 0)

@@ -1,0 +1,109 @@
+"""Feature maps against the kernel that they stand for, and their gradients."""
+
+import numpy as np
+import pytest
+
+from sfihilo.features import CustomFeatures, FeatureMap, LinearFeatures, fourier_features
+from sfihilo.history import FloatArray
+from tests.small import own_features
+
+
+def rbf_kernel(first: FloatArray, second: FloatArray, length_scale: float) -> FloatArray:
+    squares = ((first[:, None] - second[None]) ** 2).sum(axis=2)
+    return np.asarray(np.exp(-squares / (2 * length_scale**2)))
+
+
+def kernel_error(size: int, seed: int, *, orthogonal: bool) -> float:
+    rng = np.random.default_rng(seed)
+    outcomes = rng.uniform(size=(40, 8))
+    features = fourier_features(size, 8, 0.65, rng, orthogonal=orthogonal)
+    away = features(outcomes) @ features(outcomes).T - rbf_kernel(outcomes, outcomes, 0.65)
+    return float(np.sqrt((away**2).mean()))
+
+
+@pytest.mark.parametrize("orthogonal", [False, True])
+def test_inner_products_are_the_rbf_kernel(orthogonal: bool) -> None:
+    errors = [kernel_error(size, 1, orthogonal=orthogonal) for size in (400, 40_000)]
+    assert errors[1] < 0.01
+    assert errors[1] < errors[0] / 4  # it falls with the root of the number of features
+
+
+def test_orthogonal_features_err_less() -> None:
+    plain = np.mean([kernel_error(256, seed, orthogonal=False) for seed in range(12)])
+    orthogonal = np.mean([kernel_error(256, seed, orthogonal=True) for seed in range(12)])
+    assert orthogonal < 0.97 * plain
+
+
+def test_orthogonal_blocks_are_orthogonal() -> None:
+    frequencies = fourier_features(
+        20, 8, 1.0, np.random.default_rng(0), orthogonal=True
+    ).frequencies
+    assert np.array_equal(frequencies[::2], frequencies[1::2])  # a cosine and a sine of each
+    for block in (frequencies[:16:2], frequencies[16::2]):
+        inner = block @ block.T
+        assert np.abs(inner - np.diag(np.diag(inner))).max() < 1e-12
+
+
+def test_frequencies_follow_the_paper() -> None:
+    features = fourier_features(4000, 3, 0.65, np.random.default_rng(0))
+    assert np.std(features.frequencies * 0.65) == pytest.approx(1, abs=0.02)
+    assert 0 <= features.phases.min() < 0.02
+    assert 2 * np.pi - 0.02 < features.phases.max() < 2 * np.pi
+    by_hand = np.sqrt(2 / 4000) * np.cos(features.frequencies @ [0.1, 0.2, 0.3] + features.phases)
+    assert features(np.array([[0.1, 0.2, 0.3]]))[0] == pytest.approx(by_hand, abs=1e-15)
+
+
+def test_precision_follows_the_argument() -> None:
+    features = fourier_features(64, 3, 0.65, np.random.default_rng(0))
+    outcomes = np.random.default_rng(1).uniform(size=(5, 3))
+    single = features(outcomes.astype(np.float32))
+    assert single.dtype == np.float32
+    assert np.abs(single - features(outcomes)).max() < 1e-6
+
+
+def test_linear_map_is_the_outcome() -> None:
+    features = LinearFeatures(3)
+    outcomes = np.random.default_rng(0).uniform(size=(4, 3))
+    assert features.size == 3
+    assert np.array_equal(features(outcomes), outcomes)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        fourier_features(32, 3, 0.65, np.random.default_rng(0)),
+        LinearFeatures(3),
+        CustomFeatures(own_features, 9),
+    ],
+    ids=["rbf", "linear", "own"],
+)
+def test_gradient_by_central_differences(features: FeatureMap) -> None:
+    rng = np.random.default_rng(2)
+    outcomes, weights = rng.uniform(0.1, 0.9, (6, 3)), rng.standard_normal(features.size)
+    slopes = features.gradient(outcomes, weights)
+    step = 1e-6
+    for coordinate in range(3):
+        shift = step * np.eye(3)[coordinate]
+        change = (features(outcomes + shift) - features(outcomes - shift)) @ weights / (2 * step)
+        assert slopes[:, coordinate] == pytest.approx(change, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda outcomes: outcomes[:, :1],
+        lambda outcomes: outcomes[0],
+        lambda outcomes: outcomes * np.nan,
+        lambda outcomes: outcomes / 0.0 if False else np.full_like(outcomes, np.inf),
+    ],
+)
+def test_own_map_that_misbehaves(function: object) -> None:
+    features = CustomFeatures(function, 3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="feature map: expected finite values of shape"):
+        features(np.full((4, 3), 0.5))
+
+
+def test_own_map_that_is_defined_inside_the_cube_only() -> None:
+    features = CustomFeatures(np.sqrt, 2)
+    corner = np.array([[0.0, 1.0]])
+    assert np.isfinite(features.gradient(corner, np.ones(2))).all()

@@ -1,0 +1,131 @@
+"""Settings: the paper's tables, exact round trips, and what is refused."""
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from sfihilo import Settings
+from sfihilo.forward import ForwardSettings
+from sfihilo.inverse import InverseSettings
+from sfihilo.querying import QuerySettings
+from sfihilo.recency import RecencySettings
+from sfihilo.selection import SelectionSettings
+from sfihilo.settings import NoiseSettings
+from tests.small import PRESETS, RULE_NAMES
+
+
+def test_tables_of_the_paper() -> None:
+    paper = Settings.paper()
+    assert paper.preset == "paper"
+    forward, inverse, recency = paper.forward, paper.inverse, paper.recency
+    assert forward.length_scales == (0.3, 0.4, 0.5, 0.6, 0.7)
+    assert forward.ridges == (1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+    assert (forward.validation_fraction, forward.tuning_cap, forward.warm_up) == (0.2, 1024, 16)
+    assert (forward.jitter, forward.variance_floor) == (1e-10, 1e-4)
+    assert (inverse.features, inverse.feature_count, inverse.orthogonal) == ("rbf", 256, False)
+    assert (inverse.length_scale, inverse.weight_std) == (0.65, 1.0)
+    assert (inverse.log_sharpness_mean, inverse.log_sharpness_std) == (0.0, 1.0)
+    assert (inverse.iterations, inverse.samples, inverse.jitter) == (50, 512, 1e-6)
+    assert (recency.trials, recency.startup_trials, recency.weight_floor) == (64, 16, 1e-4)
+    assert recency.decay_times == (15.0, 400.0)
+    assert recency.bandwidths == (0.02, 0.40)
+    assert (paper.noise.measurement, paper.noise.reward) == (0.05, 0.02)
+
+
+@pytest.mark.parametrize("make", PRESETS.values(), ids=PRESETS)
+@pytest.mark.parametrize("rule", RULE_NAMES)
+def test_round_trip_through_json(make: Any, rule: str) -> None:
+    settings = make(
+        3,
+        5,
+        rule=rule,
+        recency=RecencySettings(variant="known", decay_time=33.3),
+        noise=NoiseSettings(measurement=0.1 + 0.2, reward=1 / 3),
+    )
+    again = Settings.from_dict(json.loads(json.dumps(settings.to_dict())))
+    assert again == settings
+    assert hash(again) == hash(settings)
+    assert isinstance(again.forward.ridges, tuple)
+
+
+def test_presets_take_changes() -> None:
+    inverse = InverseSettings(features="linear")
+    for make in PRESETS.values():
+        settings = make(2, 3, inverse=inverse)
+        assert (settings.policy_dim, settings.outcome_dim) == (2, 3)
+        assert settings.inverse == inverse
+    assert Settings() == Settings.default()
+    assert Settings.default().preset == "default"
+
+
+def test_settings_are_frozen() -> None:
+    settings = Settings()
+    for table in (settings, settings.forward, settings.inverse, settings.query, settings.noise):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(table, dataclasses.fields(table)[0].name, 3)
+
+
+@pytest.mark.parametrize("name", ["policy_dim", "outcome_dim"])
+@pytest.mark.parametrize("value", [0, -1, 2.5, "8", None, True])
+def test_wrong_sizes(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name}: expected a whole number"):
+        Settings(**{name: value})
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.0, float("nan"), float("inf")])
+def test_wrong_noise(value: float) -> None:
+    with pytest.raises(ValueError, match="noise"):
+        Settings(noise=NoiseSettings(measurement=value))
+    with pytest.raises(ValueError, match="noise"):
+        Settings(noise=NoiseSettings(reward=value))
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        (ForwardSettings, {"jitter": -1.0}),
+        (ForwardSettings, {"variance_floor": 0.0}),
+        (ForwardSettings, {"initial_ridge": 0.0}),
+        (ForwardSettings, {"initial_length_scale": float("nan")}),
+        (ForwardSettings, {"residual": "other"}),
+        (ForwardSettings, {"ridges": ()}),
+        (ForwardSettings, {"ridges": (0.1, -0.1)}),
+        (ForwardSettings, {"length_scales": (0.0,)}),
+        (ForwardSettings, {"validation_fraction": 1.5}),
+        (InverseSettings, {"samples": 0}),
+        (InverseSettings, {"feature_count": 0}),
+        (InverseSettings, {"weight_std": 0.0}),
+        (InverseSettings, {"length_scale": 0.0}),
+        (InverseSettings, {"tie_odds": 0.0}),
+        (InverseSettings, {"log_sharpness_std": float("inf")}),
+        (QuerySettings, {"targets": 0}),
+        (QuerySettings, {"pool_minimum": 0}),
+        (QuerySettings, {"target_samples": 0}),
+        (QuerySettings, {"candidate_outcomes": -1}),
+        (RecencySettings, {"variant": "sometimes"}),
+        (RecencySettings, {"variant": "known"}),
+        (RecencySettings, {"trials": 0}),
+        (RecencySettings, {"decay_times": (400.0, 15.0)}),
+        (SelectionSettings, {"pool": 0}),
+    ],
+)
+def test_wrong_tables(kind: Any, wrong: dict[str, Any]) -> None:
+    name = next(iter(wrong))
+    with pytest.raises(ValueError, match=f"{name}.*expected.*got"):
+        kind(**wrong)
+
+
+def test_unknown_entries() -> None:
+    record = Settings().to_dict()
+    with pytest.raises(ValueError, match=r"settings: expected some of .* got also \['speed'\]"):
+        Settings.from_dict({**record, "speed": 1})
+    record["inverse"]["speed"] = 1
+    with pytest.raises(ValueError, match=r"inverse: expected some of .* got also \['speed'\]"):
+        Settings.from_dict(record)
+
+
+def test_missing_entries_are_the_defaults() -> None:
+    assert Settings.from_dict({"policy_dim": 3}) == Settings(policy_dim=3)
+    assert Settings.from_dict({"inverse": {"samples": 7}}).inverse == InverseSettings(samples=7)
