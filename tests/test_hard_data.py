@@ -233,12 +233,11 @@ def at_sharpness(belief: InverseBelief, log_sharpness: float) -> InverseBelief:
     return replace(belief, mode=mode, curvature=terms.curvature)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("log_sharpness", [-800.0, -30.0, 30.0, 50.0, 60.0])
+@pytest.mark.parametrize("log_sharpness", [-800.0, -30.0, 30.0, 60.0])
 @pytest.mark.parametrize("reward_noise", [0.0, 0.02])
-def test_exploding_sharpness(preset: str, log_sharpness: float, reward_noise: float) -> None:
+def test_exploding_sharpness(log_sharpness: float, reward_noise: float) -> None:
     """A mode far out, as joint MAP estimates with warm starts approach it."""
-    state = state_of("1,000 separable labels", preset)
+    state = state_of("1,000 separable labels", "paper")
     inverse = at_sharpness(state.inverse, log_sharpness)
     noise = replace(state.settings.noise, reward=reward_noise)
     state = replace(
@@ -252,6 +251,22 @@ def test_exploding_sharpness(preset: str, log_sharpness: float, reward_noise: fl
     after = tell(state, query, Response(np.array([0.2, 0.9]), "previous"))
     assert np.isfinite(after.inverse.mode).all()
     check(ask(after).policy, 3)
+
+
+@pytest.mark.parametrize("log_sharpness", [-2.0, 2.5, 5.0, 7.0])
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_sharp_people_by_the_default_inference(log_sharpness: float, label: float) -> None:
+    """Its sharpness moves by evidence, a little at a time; these are as far as it may come."""
+    state = state_of("two observations", "default")
+    row = inv.difference(state.inverse.features, np.array([[0.9, 0.8]]), np.array([[0.1, 0.2]]))
+    start = replace(state.inverse, mode=np.append(state.inverse.weights, log_sharpness))
+    start = replace(start, differences=row[:0], labels=np.empty(0), curvature=np.empty(0))
+    rows = np.repeat(row, 600, axis=0)
+    with np.errstate(under="ignore"):  # as in the loop
+        belief = inv.update(start, rows, np.full(600, label), checkpoint=True)
+    assert np.isfinite(belief.mode).all()
+    for rule in RULE_NAMES:
+        check(ask(with_rule(replace(state, inverse=belief), rule)).policy, 3)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

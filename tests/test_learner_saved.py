@@ -71,7 +71,7 @@ def continued_elsewhere() -> dict[str, list[Any]]:
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
         check=False,
     )
     assert found.returncode == 0, found.stderr

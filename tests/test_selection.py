@@ -81,7 +81,7 @@ def test_gradient(features: str, count: int) -> None:
 
 def test_gradient_is_flat_where_outcomes_are_clipped() -> None:
     state = learned()
-    normals = 4 * normals_of(state)  # many draws end at a border
+    normals = 8 * normals_of(state)  # many draws end at a border
     policy, step = np.array([0.35, 0.6]), 1e-6
     prediction = state.forward.predict(policy[None])
     raw = prediction.mean[0] + np.sqrt(prediction.variance[0]) * normals

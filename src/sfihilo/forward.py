@@ -196,7 +196,7 @@ class TargetUpdate(NamedTuple):
     variance: FloatArray  # (candidates, targets, d_outcome): total variance afterwards
 
     def mean(self, target_mean: FloatArray, residual: FloatArray) -> FloatArray:
-        """(candidates, draws, targets, d_outcome), given residuals (candidates, draws, d_outcome)."""
+        """Target means (candidates, draws, targets, d_outcome) after these residuals."""
         shift = self.gain[:, None] * residual[:, :, None]
         return target_mean + shift  # eq:app_forward_mean_update
 

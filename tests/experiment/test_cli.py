@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from sfihilo.experiment import Lab
 from sfihilo.experiment.cli import app
 from tests.experiment.people import memory_folder
 
@@ -200,12 +201,28 @@ def test_wrong_usage_exits_with_2(folder: Path, words: list[str]) -> None:
         ("preset = 'best'", "default or paper"),
         ("rule = 'best'", "best"),
         ("break_minutes = 0", "break_minutes"),
+        ("break_minutes = 'long'", "break_minutes: expected a number"),
+        ("drift = 'yes'", "true or false"),
+        ("measurement_noise = 'some'", "expected a number"),
+        ("measurement_noise = 2", "noise measurement"),
     ],
 )
 def test_bad_session_options(folder: Path, table: str, message: str) -> None:
     text = SPACE.replace('rule = "random"', table)
     (folder / "space.toml").write_text(text)
     assert message in run("new", "space.toml", "-p", "P1", code=1)
+
+
+def test_session_options_reach_the_learner(folder: Path) -> None:
+    options = "preset = 'paper'\nmeasurement_noise = 0.08\ndrift = true\nreanchor = false"
+    (folder / "space.toml").write_text(SPACE.replace('rule = "random"', options))
+    begin()
+    with Lab(folder / "sfihilo.db") as lab:
+        record = lab.record("P07-1")
+    assert record.settings["preset"] == "paper"
+    assert record.settings["noise"]["measurement"] == 0.08
+    assert record.settings["recency"]["variant"] == "learned"
+    assert (record.protocol.drift, record.protocol.reanchor) == (True, False)
 
 
 def test_a_damaged_record_exits_with_3_and_names_the_event(folder: Path) -> None:

@@ -152,7 +152,7 @@ def test_what_was_prepared_but_not_answered_is_not_the_snapshot(folder: Path) ->
         person.walk(lab.create(unit_space(), "P1", 5, settings=LEAN), 17)
     told: list[int] = []
     with Lab(folder / "a.db") as lab, pytest.MonkeyPatch.context() as patch:
-        original = learning.tell
+        original = tell
 
         def counted(state: State, query: Query, response: Response) -> State:
             told.append(state.round)
@@ -217,6 +217,20 @@ def test_undo_never_forgets_where_the_device_may_be(session: Session) -> None:
     third = session.ask()
     for policy in positions:
         assert abs(third.policy["peak_torque"] - policy["peak_torque"]) <= 15 + 1e-6
+
+
+def test_an_aborted_policy_may_have_reached_the_device(session: Session) -> None:
+    first = finish(session)
+    second = session.ask()
+    session.abort(second, "fell out of the harness, nobody pressed start")
+    assert session.record.positions == (dict(first.policy), dict(second.policy))
+    third = session.ask()
+    for policy in (first.policy, second.policy):
+        assert abs(third.policy["peak_torque"] - policy["peak_torque"]) <= 15 + 1e-6
+    session.veto(third, "never applied")
+    assert len(session.record.positions) == 2
+    assert session.start(session.ask()).started
+    assert list(session.record.positions) == [dict(session.trials[-1].policy)]
 
 
 def test_undo_gives_the_learner_back(session: Session) -> None:

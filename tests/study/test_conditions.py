@@ -112,6 +112,16 @@ def test_own_rules_and_reward_models_get_their_own_keys() -> None:
     assert unit.key == "base--mine.rule--u000"
 
 
+def test_a_preset_asks_by_its_own_rule() -> None:
+    rows = cs.panel_rows(["A", "F"])
+    assert cs.for_preset(rows, "paper") == rows
+    own = Settings.default().rule
+    assert [row.rules for row in cs.for_preset(rows, "default")] == [
+        ("random", "mutual_information", own),
+        (own,),
+    ]
+
+
 def test_a_condition_is_plain_data() -> None:
     assert all(
         field.type in ("str", "int", "float", "bool", "Recency", "Judges")

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 refused (the message says why), 2 wrong usage, 3 the recor
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +34,7 @@ from sfihilo.experiment.cli_common import (
     values_of,
 )
 from sfihilo.experiment.log import verify as verify_file
+from sfihilo.experiment.parameter import finite_number
 from sfihilo.experiment.record import Protocol
 from sfihilo.experiment.space import read_toml, space_from_tables
 from sfihilo.settings import Settings
@@ -44,7 +46,8 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
-SESSION_OPTIONS = ("preset", "rule", "drift", "reanchor", "break_minutes")
+LEARNER_OPTIONS = ("preset", "rule", "measurement_noise", "reward_noise")
+PROTOCOL_OPTIONS = ("drift", "reanchor", "break_minutes")
 
 
 @app.command()
@@ -296,17 +299,24 @@ def ranges(pairs: list[str]) -> dict[str, tuple[float, float]]:
 
 def session_options(table: Any, where: str) -> tuple[Settings, Protocol]:
     """The optional table [session] of the TOML file."""
-    if not isinstance(table, dict) or set(table) - set(SESSION_OPTIONS):
-        raise ValueError(
-            f"{where}: [session] expected some of {', '.join(SESSION_OPTIONS)}, got {table!r}"
-        )
+    known = (*LEARNER_OPTIONS, *PROTOCOL_OPTIONS)
+    if not isinstance(table, dict) or set(table) - set(known):
+        raise ValueError(f"{where}: [session] expected some of {', '.join(known)}, got {table!r}")
     preset = table.get("preset", "default")
     if preset not in ("default", "paper"):
         raise ValueError(f"{where}: preset: expected default or paper, got {preset!r}")
-    changes = {"rule": table["rule"]} if "rule" in table else {}
-    settings = (Settings.paper if preset == "paper" else Settings.default)(**changes)
-    options = {name: table[name] for name in SESSION_OPTIONS[2:] if name in table}
-    return settings, Protocol(**options)
+    settings = Settings.paper() if preset == "paper" else Settings.default()
+    noise = {
+        name: finite_number(table[f"{name}_noise"], f"{where}: {name}_noise")
+        for name in ("measurement", "reward")
+        if f"{name}_noise" in table
+    }
+    settings = replace(
+        settings,
+        rule=str(table.get("rule", settings.rule)),
+        noise=replace(settings.noise, **noise),
+    )
+    return settings, Protocol(**{name: table[name] for name in PROTOCOL_OPTIONS if name in table})
 
 
 cli_operator.attach(app)

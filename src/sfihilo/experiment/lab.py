@@ -181,4 +181,8 @@ def _fitted(settings: Settings, space: Space, protocol: Protocol) -> Settings:
 
 def _versions() -> dict[str, str]:
     names = {name: version(name) for name in ("sfihilo", "numpy", "scipy")}
-    return {**names, "python": platform.python_version(), "system": platform.platform()}
+    return {
+        **names,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from sfihilo.experiment.chain import Event
+from sfihilo.experiment.parameter import finite_number
 from sfihilo.experiment.space import Policy, Space
 from sfihilo.experiment.trial import Trial
 
@@ -38,12 +39,16 @@ class Protocol:
     veto_rounds: int = 10
 
     def __post_init__(self) -> None:
-        if not 0 < self.veto_radius < 0.5:
+        for name in ("reanchor", "drift"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name}: expected true or false, got {getattr(self, name)!r}")
+        if not 0 < finite_number(self.veto_radius, "veto_radius") < 0.5:
             raise ValueError(f"veto_radius: expected between 0 and 0.5, got {self.veto_radius}")
-        if self.veto_rounds < 0:
+        if finite_number(self.veto_rounds, "veto_rounds") < 0:
             raise ValueError(f"veto_rounds: expected 0 or more, got {self.veto_rounds}")
-        if self.break_minutes is not None and not self.break_minutes > 0:
-            raise ValueError(f"break_minutes: expected above 0, got {self.break_minutes}")
+        minutes = self.break_minutes
+        if minutes is not None and not finite_number(minutes, "break_minutes") > 0:
+            raise ValueError(f"break_minutes: expected above 0, got {minutes}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

@@ -140,7 +140,8 @@ def run(  # noqa: PLR0913 - each is an option of the command line
     where = Store(out or size.results, preset.value)
     search = [os.getcwd()]
     try:
-        rows = _rows(panels or [], rule or [], reward, search)
+        rows = conditions.for_preset(conditions.panel_rows(panels or []), preset.value)
+        rows = _changed(rows, rule or [], reward, search)
         units = _units(rows, size, preset.value, users, queries)
         chosen = Engine(
             name=engine.value,
@@ -160,10 +161,10 @@ def run(  # noqa: PLR0913 - each is an option of the command line
     _run(units, left, where, chosen, search, as_json)
 
 
-def _rows(
-    panels: Sequence[str], rules: Sequence[str], reward: str | None, search: list[str]
+def _changed(
+    rows: list[Row], rules: Sequence[str], reward: str | None, search: list[str]
 ) -> list[Row]:
-    rows = conditions.panel_rows(panels)
+    """The panels' rows as they are, or with the user's own rules or reward model."""
     if rules:
         rows = conditions.with_rules(rows, [_importable(rule, search) for rule in rules])
     if reward is not None:

@@ -178,6 +178,17 @@ def panel_rows(panels: Sequence[str]) -> list[Row]:
     return rows
 
 
+def own_rule(preset: Preset) -> str:
+    """The rule that a preset asks by when nobody says otherwise."""
+    return Settings.default().rule if preset == "default" else Settings.paper().rule
+
+
+def for_preset(rows: Sequence[Row], preset: Preset) -> list[Row]:
+    """The same rows with the preset's own rule in the place of Boundary Lookahead."""
+    own = {LOOKAHEAD: own_rule(preset)}
+    return [replace(row, rules=tuple(own.get(rule, rule) for rule in row.rules)) for row in rows]
+
+
 def with_rules(rows: Sequence[Row], rules: Sequence[str]) -> list[Row]:
     """The same conditions under other rules (a user's own), each condition once."""
     conditions = dict.fromkeys(row.condition for row in rows)

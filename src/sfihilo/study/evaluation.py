@@ -59,6 +59,7 @@ class Posterior(Protocol):
     """The part of the learner's reward posterior that is evaluated."""
 
     def preference(self, first: FloatArray, second: FloatArray, /) -> FloatArray: ...
+    def better(self, first: FloatArray, second: FloatArray, /) -> FloatArray: ...
     def mean_reward(self, outcomes: FloatArray, /) -> FloatArray: ...
 
 
@@ -141,8 +142,17 @@ def forward_rmse(
 
 
 def correct_probability(posterior: Posterior, user: SimulatedUser, held_out: HeldOut) -> FloatArray:
-    """q(the truly better side) for each held-out pair."""
+    """q(the answer for the truly better side) for each held-out pair."""
     first = posterior.preference(user.seen(held_out.first), user.seen(held_out.second))
+    return np.where(held_out.first_is_better, first, 1 - first)
+
+
+def better_probability(posterior: Posterior, user: SimulatedUser, held_out: HeldOut) -> FloatArray:
+    """The probability that the truly better side is better: the answer's noise left out.
+
+    Held-out labels are clean, so this is what they calibrate; q is for answers, which are noisy.
+    """
+    first = posterior.better(user.seen(held_out.first), user.seen(held_out.second))
     return np.where(held_out.first_is_better, first, 1 - first)
 
 

@@ -5,8 +5,10 @@ The result is a tidy table with one row a (query, metric). Its metrics:
     forward_rmse                      against the clean current map, visible outcomes
     preference_error, _gap1 .. _gap4  balanced over the four bins, and in each
     preference_loss                   mean probability given to the wrong side, balanced
-    ece                               expected calibration error on the balanced set
-    reliability_NN_count, _confidence, _correct    the histogram behind it, at a few checkpoints
+    ece                               expected calibration error of q on the balanced set
+    ece_better                        the same of the probability that one side is truly better
+    reliability_NN_count, _confidence, _correct          the histogram behind ece, at a few
+    reliability_better_NN_count, ...                     checkpoints, and behind ece_better
     length_scale, ridge, log_sharpness             what the models settled on
     decay_time, bandwidth                          the same, for recency-weighted variants
     final_policy_gap                  at the end only
@@ -25,6 +27,7 @@ from sfihilo.study.conditions import Unit, derived_seed, learner_settings, simul
 from sfihilo.study.evaluation import (
     EvaluationSettings,
     HeldOut,
+    better_probability,
     calibration_error,
     correct_probability,
     final_policy_gap,
@@ -80,22 +83,28 @@ def inverse_metrics(
     settings = unit.evaluation
     correct = correct_probability(state.posterior(), user, held_out)
     errors = preference_errors(correct, held_out.bins)
-    table = reliability(correct, settings.reliability_bins)
     metrics = [("preference_error", float(errors.mean()))]
     metrics += [(f"preference_error_gap{i + 1}", float(error)) for i, error in enumerate(errors)]
     # Every bin holds equally many pairs, so that the plain mean is the balanced one.
-    metrics += [("preference_loss", float(np.mean(1 - correct))), ("ece", calibration_error(table))]
-    if query in settings.reliability_at or query == unit.queries:
-        metrics += list(_reliability_metrics(table))
+    metrics.append(("preference_loss", float(np.mean(1 - correct))))
+    better = better_probability(state.posterior(), user, held_out)
+    for ece, prefix, probability in (
+        ("ece", "reliability", correct),
+        ("ece_better", "reliability_better", better),
+    ):
+        table = reliability(probability, settings.reliability_bins)
+        metrics.append((ece, calibration_error(table)))
+        if query in settings.reliability_at or query == unit.queries:
+            metrics += list(_reliability_metrics(table, prefix))
     return metrics
 
 
-def _reliability_metrics(table: FloatArray) -> Iterator[Metric]:
+def _reliability_metrics(table: FloatArray, prefix: str) -> Iterator[Metric]:
     for index, (count, confidence, correct) in enumerate(table):
         if count:
-            yield f"reliability_{index:02d}_count", float(count)
-            yield f"reliability_{index:02d}_confidence", float(confidence)
-            yield f"reliability_{index:02d}_correct", float(correct)
+            yield f"{prefix}_{index:02d}_count", float(count)
+            yield f"{prefix}_{index:02d}_confidence", float(confidence)
+            yield f"{prefix}_{index:02d}_correct", float(correct)
 
 
 def chosen(state: State) -> list[Metric]:
