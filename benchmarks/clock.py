@@ -70,7 +70,7 @@ def parts(action: Action, repeats: int, names: Mapping[str, tuple[str, str]]) ->
 def environment() -> dict[str, Any]:
     """What a reader needs to judge the figures."""
     return {
-        "commit": _commit(),
+        "commit": commit(),
         "machine": platform.machine(),
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -83,7 +83,7 @@ def environment() -> dict[str, Any]:
     }
 
 
-def _commit() -> str:
+def commit() -> str:
     found = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         cwd=ROOT,

@@ -111,3 +111,7 @@ class Utility:
         """The preferred side of the mean utility as a probability (its variance is not needed)."""
         gap = self.mean_reward(first) - self.mean_reward(second)
         return np.asarray(norm.cdf(gap / np.sqrt(2.0)))
+
+    def better(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """The same: only the side that it is on is evaluated."""
+        return self.preference(first, second)

@@ -25,9 +25,11 @@ from sfihilo.history import Choice, FloatArray
 class Preferential:
     """A study of policies in the unit cube in which each trial is compared with the one before."""
 
-    def __init__(self, dimension: int, seed: int) -> None:
+    def __init__(self, dimension: int, seed: int, refit: int = 1) -> None:
+        """With `refit` above 1 its hyperparameters are fitted only every so many comparisons."""
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self.sampler = PreferentialGPSampler(seed=seed)
+        self.refit = refit
         self.study = create_study(n_generate=2, sampler=self.sampler)
         self.space: dict[str, optuna.distributions.BaseDistribution] = {
             f"x{index}": optuna.distributions.FloatDistribution(0.0, 1.0)
@@ -39,7 +41,20 @@ class Preferential:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             trial = self.study.ask(self.space)
+        self._fit_seldom()
         return self._policy(trial)
+
+    def _fit_seldom(self) -> None:
+        model = self.sampler._gp
+        if self.refit == 1 or model is None or "fit_params_EP" in vars(model):
+            return
+        fit = model.fit_params_EP
+
+        def sometimes(policies: Any, preferences: Any) -> None:
+            if len(preferences) % self.refit == 0:
+                fit(policies, preferences)
+
+        model.fit_params_EP = sometimes
 
     def add(self, policy: FloatArray) -> None:
         """A policy chosen elsewhere (for benchmarks on a given history)."""

@@ -5,9 +5,9 @@ judged by the study's own evaluation: balanced preference error on held-out pair
 the clean reward lost by the final policy. One JSON file a person and method; a file that exists is
 done, so the same command goes on where it stopped.
 
-To keep the peers affordable, PairwiseGP's hyperparameters are refitted only every `--refit` rounds
-(its Laplace mode every round), and its acquisitions look at `--candidates` policies, not 4000. The
-seconds a query are therefore a favour to it; `benchmarks.peers` times it as a user would run it.
+To keep the peers affordable, their hyperparameters are refitted only every `--refit` rounds (their
+posteriors every round), and PairwiseGP's acquisitions look at `--candidates` policies, not 4000.
+The seconds a query are therefore a favour to them; `benchmarks.peers` times them as users run them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch  # type: ignore[import-not-found]
 
-from benchmarks.clock import one_core
+from benchmarks.clock import commit, one_core
 from benchmarks.peers.pairwise import Utility
 from benchmarks.peers.preferential import Preferential
 from sfihilo import Query, Settings, State, ask, begin, tell
@@ -142,7 +142,7 @@ def choose(method: str, utility: Utility, state: State, options: Options) -> Flo
 def optuna_run(method: str, user: SimulatedUser, options: Options) -> Record:
     """Optuna's sampler over policies; it has no outcomes and no reward over them to evaluate."""
     record, spent = Record(method, user.seed), 0.0
-    study = Preferential(DIMENSION, user.seed)
+    study = Preferential(DIMENSION, user.seed, options.refit)
     anchor: FloatArray | None = None
     for index in range(options.queries + 1):
         start = time.process_time()
@@ -190,7 +190,7 @@ METHODS: dict[str, Callable[[str, SimulatedUser, Options], Record]] = {
 
 def write(path: Path, record: Record, options: Options) -> None:
     """Whole or not at all."""
-    text: dict[str, Any] = {**vars(record), "options": vars(options)}
+    text: dict[str, Any] = {**vars(record), "options": vars(options), "commit": commit()}
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(text, indent=1) + "\n")
     os.replace(partial, path)

@@ -42,8 +42,8 @@ from sfihilo.likelihood import likelihood_terms
 from sfihilo.names import named_function, positive
 from sfihilo.variational import variational_fit, weight_precision
 
-# exp(50) is beyond any sharpness that data and prior can support, and far from overflow.
-_LARGEST_LOG_SHARPNESS = 50.0
+# exp(30) is beyond any sharpness that data and prior can support; its square fits single precision.
+_LARGEST_LOG_SHARPNESS = 30.0
 # The logistic function is closest to a normal distribution function of this standard deviation.
 LOGISTIC_STD = 1.7
 _SHARPNESS_STEP = 0.4
@@ -152,7 +152,7 @@ class InverseBelief:
 
     def precision(self) -> FloatArray:
         """Positive semidefinite curvature at the mode, of the weights and the log-sharpness."""
-        sharpness = np.exp(self.log_sharpness)
+        sharpness = np.exp(min(self.log_sharpness, _LARGEST_LOG_SHARPNESS))
         margins = sharpness * (self.differences @ self.weights)
         slopes = np.column_stack([sharpness * self.differences, margins])
         slopes *= np.sqrt(self.curvature)[:, None]  # eq:app_inverse_curvature_terms

@@ -15,7 +15,7 @@ psi(m, V)^2 phi(a)^2 / (V Phi(a) (1 - Phi(a))), a = m / sqrt(V)
     I(Y; S_j) ~ 1/2 psi(m_c, V_c + s^2)^2 c_j^2 psi(m_j, V_j)^2
     U(tau) = E_{phi ~ p_f(. | tau)} mean_j I(Y; S_j)
     G(tau) = mean_zeta c_t(zeta, tau)^2 / (e_t(tau) + lambda_f + eps_f)
-    tau_t = argmax U(tau) G(tau)^balance
+    tau_t = argmax log U(tau) + balance log G(tau)
 
 G is the fall of the mean leverage, so that the forward model goes on learning everywhere.
 """
@@ -33,6 +33,8 @@ from sfihilo.history import FloatArray
 from sfihilo.inverse import LOGISTIC_STD
 from sfihilo.querying import PairSettings, Selection, Situation
 from sfihilo.ranking import top
+
+_NOTHING = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,7 @@ class _Region:
         return _Region(situation, settings, policies, explained, resolved)
 
     def scores(self, candidates: FloatArray, draws: int, purpose: str) -> FloatArray:
-        """U(tau) G(tau)^balance of each candidate, averaging over so many outcomes each."""
+        """log U(tau) + balance log G(tau), averaging over so many outcomes of each candidate."""
         forward = self.situation.forward
         policies: FloatArray = candidates.astype(forward.working_dtype)
         kernel = forward.kernel(policies)
@@ -77,12 +79,13 @@ class _Region:
         leverage = np.maximum(1 - np.einsum("ij,ij->i", explained, explained), 0)
         cross = rbf(policies, self.policies, forward.hyper.length_scale)
         cross -= explained @ self.explained.T
-        reduction = (cross**2).mean(axis=1) / (leverage + forward.noise)
+        reduction = (cross.astype(float) ** 2).mean(axis=1) / (leverage + forward.noise)
         epistemic, observation = forward.variances(leverage)
         information = self._information(
             forward.mean_at(kernel), epistemic + observation, draws, purpose
         )
-        return np.asarray(information * reduction**self.settings.balance)
+        gains = np.log(np.maximum([information, reduction], _NOTHING))
+        return np.asarray(gains[0] + self.settings.balance * gains[1])
 
     def _information(
         self, mean: FloatArray, variance: FloatArray, draws: int, purpose: str

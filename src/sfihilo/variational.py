@@ -12,7 +12,7 @@ bound                      evidence lower bound, sum_i E_q[log p(I_i | u_i)] - K
 q maximises the bound. At the maximum mu = X^T E[l'(u)] and W = -E[l''(u)], the slopes and
 curvatures of the log likelihood averaged over the posterior itself; a Laplace approximation takes
 them at the mode and is thereby underconfident. Newton steps on this fixed point, with the
-curvature damped.
+curvature damped and the step halved where it would lower the bound.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from sfihilo.likelihood import averaged_terms
 
 _SMALLEST = 1e-10
 _LONGEST_STEP = 4.0  # logits
+_SHORTEST_RATE = 0.01
 
 
 class VariationalFit(NamedTuple):
@@ -78,7 +79,10 @@ class _ByComparisons(NamedTuple):
 
 
 class _ByFeatures(NamedTuple):
-    """Through the precision I + X^T W X (m, m): for more comparisons than features."""
+    """Through the precision I + X^T W X (m, m): for more comparisons than features.
+
+    Variances are in single precision: the factor that they come from is not.
+    """
 
     scaled: FloatArray
     factor: FloatArray
@@ -104,9 +108,9 @@ def _divergence(factor: FloatArray) -> float:
 
 
 def weight_precision(scaled: FloatArray, curvature: FloatArray) -> FloatArray:
-    """Sigma^-1; the product in single precision (the prior keeps it far from singular)."""
-    weighted = (np.sqrt(curvature)[:, None] * scaled).astype(np.float32)
-    return add_to_diagonal((weighted.T @ weighted).astype(float), 1)
+    """Sigma^-1."""
+    weighted = np.sqrt(curvature)[:, None] * scaled
+    return add_to_diagonal(weighted.T @ weighted, 1)
 
 
 def variational_fit(
@@ -118,8 +122,10 @@ def variational_fit(
     iterations: int,
     tolerance: float = 0.02,
 ) -> VariationalFit:
-    """Iterate to the fixed point from these weights and this curvature."""
+    """Climb the bound from these weights and this curvature; no step that lowers it is kept."""
     gram = scaled @ scaled.T if len(scaled) <= scaled.shape[1] else None
+    best: VariationalFit | None = None
+    goal, rate = (weights, curvature), 1.0
     for _ in range(iterations):
         covariance: _Covariance = (
             _ByFeatures.of(scaled, curvature)
@@ -129,14 +135,23 @@ def variational_fit(
         variances = np.maximum(covariance.variances(), _SMALLEST)
         margins = scaled @ weights
         terms = averaged_terms(margins, variances, labels, tie_odds)
-        target = covariance.apply(curvature * margins - terms.slope)
-        step = float(np.abs(scaled @ (target - weights)).max(initial=0))
-        weights = weights + (target - weights) * min(1.0, _LONGEST_STEP / max(step, _SMALLEST))
-        terms = averaged_terms(scaled @ weights, variances, labels, tie_odds)
-        wanted = np.maximum(terms.curvature, _SMALLEST)
-        change = float(np.abs(np.log(wanted / curvature)).max(initial=0))
-        curvature = curvature**0.3 * wanted**0.7
-        if step < tolerance and change < tolerance:
-            break
-    bound = -terms.value.sum() - covariance.divergence() - 0.5 * weights @ weights
-    return VariationalFit(weights, curvature, float(bound))
+        bound = -terms.value.sum() - covariance.divergence() - 0.5 * weights @ weights
+        if best is None or bound >= best.bound:
+            best, rate = VariationalFit(weights, curvature, float(bound)), 1.0
+            target = covariance.apply(curvature * margins - terms.slope)
+            step = float(np.abs(scaled @ (target - weights)).max(initial=0))
+            target = weights + (target - weights) * min(1, _LONGEST_STEP / max(step, _SMALLEST))
+            there = averaged_terms(scaled @ target, variances, labels, tie_odds)
+            wanted = np.maximum(there.curvature, _SMALLEST)
+            goal = target, curvature**0.3 * wanted**0.7
+            change = float(np.abs(np.log(wanted / curvature)).max(initial=0))
+            if step < tolerance and change < tolerance:
+                break
+        else:
+            rate /= 2
+            if rate < _SHORTEST_RATE:
+                break
+        weights = best.weights + rate * (goal[0] - best.weights)
+        curvature = best.curvature * (goal[1] / best.curvature) ** rate
+    assert best is not None
+    return best

@@ -156,7 +156,6 @@ def test_the_example_space_runs(folder: Path) -> None:
         (["measure", "comfort=4"], "is no outcome"),
         (["measure"], "--missing"),
         (["measure", "effort=4", "--missing"], "--missing"),
-        (["choose", "new"], "nothing to compare"),
         (["choose", "perhaps"], "choice: expected"),
         (["undo", "--session", "nobody"], "expected one of"),
         (["show", "--db", "nowhere.db"], "no file"),

@@ -29,7 +29,6 @@ def test_the_first_lines_of_the_documentation(folder: Path) -> None:
     )
     with Lab(folder / "study.db") as lab:
         session = lab.create(space, participant="P07", seed=7)
-        session.measure(session.ask(), {"metabolic_rate": 4.3, "comfort": 5})
         trial = session.ask()
         session.measure(trial, {"metabolic_rate": 4.1, "comfort": 6})
         session.choose(trial, "new")

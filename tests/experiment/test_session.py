@@ -201,6 +201,20 @@ def test_an_undone_query_comes_again(session: Session) -> None:
         session.redo()
 
 
+def test_undoing_into_the_trial_before_opens_it_again(session: Session) -> None:
+    finish(session)
+    finish(session, "new", 0.1)
+    session.ask()
+    session.undo()
+    session.undo()
+    assert session.trials[1].status == "measured"
+    assert session.ask().number == 2  # not a new one: the second waits for its answer
+    session.prepare()
+    session.choose(2, "previous")
+    assert session.ask().number == 4
+    assert [lesson.choice for lesson in lessons(session.record)] == [None, "previous"]
+
+
 def test_undo_ends_at_the_beginning(session: Session) -> None:
     with pytest.raises(ValueError, match="nothing to undo"):
         session.undo()
@@ -310,9 +324,9 @@ def test_after_a_break_the_anchor_is_walked_again(session: Session) -> None:
     anchor = session.ask()  # asking resumes
     assert [event.kind for event in session.events[-3:]] == ["interrupted", "resumed", "asked"]
     assert (anchor.source, anchor.policy, anchor.asks_choice) == ("anchor", before.policy, False)
-    with pytest.raises(ValueError, match="nothing to compare"):
-        session.choose(anchor, "new")
     assert session.measure(anchor, good(session, 0.15)).status == "complete"
+    session.choose(anchor, "new")
+    assert lessons(session.record)[-1].choice is None
     after = session.ask()
     assert (after.source, after.asks_choice, after.compare_with) == ("learner", True, anchor.number)
 

@@ -68,6 +68,12 @@ class Model:
                 continue
             getattr(self, deed["what"])(**deed["with"])
 
+    @property
+    def last(self) -> dict[str, Any]:
+        """The last trial that counts as having been asked."""
+        asked = [trial for trial in self.trials if trial["ending"] != "undone"]
+        return asked[-1] if asked else {}
+
     def anchor(self) -> int | None:
         known = [
             trial["number"]
@@ -80,17 +86,17 @@ class Model:
         self.trials.append(fresh(len(self.trials) + 1, self.anchor(), self.due))
 
     def start(self) -> None:
-        self.trials[-1]["started"] = True
+        self.last["started"] = True
 
     def measure(self, value: float | None) -> None:
-        self.trials[-1] |= {"measured": True, "outcome": value}
+        self.last.update(measured=True, outcome=value)
         self.due = self.due and value is None
 
     def choose(self, choice: str | None) -> None:
-        self.trials[-1] |= {"answered": True, "choice": choice}
+        self.last.update(answered=True, choice=choice)
 
     def end(self, how: str) -> None:
-        self.trials[-1]["ending"] = how
+        self.last["ending"] = how
 
     def withdraw(self, number: int) -> None:
         self.trials[number - 1]["ending"] = "withdrawn"
@@ -103,8 +109,8 @@ class Model:
 
     def resume(self) -> None:
         self.interrupted = False
-        if self.trials and not over(self.trials[-1]) and not self.trials[-1]["answered"]:
-            self.trials[-1]["wants"] = False
+        if self.last and not over(self.last) and not self.last["answered"]:
+            self.last["wants"] = False
         self.due = self.anchor() is not None
 
     def told(self) -> list[tuple[float | None, str | None]]:
@@ -140,8 +146,8 @@ class SessionMachine(RuleBasedStateMachine):
 
     @property
     def open_trial(self) -> dict[str, Any] | None:
-        trials = self.model.trials
-        return trials[-1] if trials and not over(trials[-1]) else None
+        last = self.model.last
+        return last if last and not over(last) else None
 
     def done(self, what: str, **given: Any) -> None:
         self.deeds.append({"what": what, "with": given, "undone": False})
@@ -159,7 +165,7 @@ class SessionMachine(RuleBasedStateMachine):
         trial = self.session.ask()
         if waiting is None:
             self.done("ask")
-        assert trial.number == len(self.model.trials)
+        assert trial.number == self.model.last["number"]
 
     @precondition(lambda self: self.open_trial is None and self.model.trials)
     @rule(data=st.data())
@@ -178,7 +184,7 @@ class SessionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.open_trial and not self.open_trial.get("started"))
     @rule()
     def start(self) -> None:
-        self.session.start(len(self.model.trials))
+        self.session.start(self.model.last["number"])
         self.done("start")
 
     @precondition(lambda self: self.open_trial and not self.open_trial["measured"])
@@ -187,31 +193,31 @@ class SessionMachine(RuleBasedStateMachine):
         key = f"m{len(self.session.events)}" if retry else None
         outcome = None if value is None else {"o": value}
         for _ in range(2 if retry else 1):
-            self.session.measure(len(self.model.trials), outcome, key=key)
+            self.session.measure(self.model.last["number"], outcome, key=key)
         self.done("measure", value=value)
 
     @precondition(lambda self: self.open_trial and not self.open_trial["measured"])
     @rule(value=st.sampled_from([float("nan"), 1.5, -0.1, "1", True, 1e309]))
     def measure_badly(self, value: Any) -> None:
         with pytest.raises(BadMeasurementError):
-            self.session.measure(len(self.model.trials), {"o": value})
+            self.session.measure(self.model.last["number"], {"o": value})
         self.refused += 1
 
-    @precondition(lambda self: self.open_trial and not self.open_trial["answered"])
+    @precondition(lambda self: self.model.last)
     @rule(choice=CHOICES)
     def choose(self, choice: Any) -> None:
-        assert self.open_trial
-        if self.open_trial["wants"]:
-            self.session.choose(len(self.model.trials), choice)
+        last = self.model.last
+        if last["answered"] or last["ending"]:
+            with pytest.raises(ValueError, match=r"answered already|it is over"):
+                self.session.choose(last["number"], choice)
+        else:  # also where nobody asked: it is kept, and not told
+            self.session.choose(last["number"], choice)
             self.done("choose", choice=choice)
-        else:
-            with pytest.raises(ValueError, match="nothing to compare"):
-                self.session.choose(len(self.model.trials), choice)
 
     @precondition(lambda self: self.open_trial)
     @rule()
     def abort(self) -> None:
-        self.session.abort(len(self.model.trials), "enough")
+        self.session.abort(self.model.last["number"], "enough")
         self.done("end", how="aborted")
 
     @precondition(lambda self: self.open_trial)

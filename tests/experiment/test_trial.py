@@ -18,11 +18,20 @@ def session() -> Iterator[Session]:
 def test_the_first_trial_only_gives_the_anchor(session: Session) -> None:
     trial = session.ask()
     assert (trial.number, trial.round, trial.compare_with, trial.asks_choice) == (1, 0, None, False)
-    with pytest.raises(ValueError, match="nothing to compare"):
-        session.choose(trial, "new")
     assert session.measure(trial, good(session)).status == "complete"
+    assert session.choose(trial, "new").choice == "new"  # kept, though nobody asked
+    assert lessons(session.record)[0].choice is None
     second = session.ask()
+    with pytest.raises(ValueError, match="answered already"):
+        session.choose(trial, "new")
     assert (second.number, second.compare_with, second.asks_choice) == (2, 1, True)
+
+
+def test_an_answer_that_nobody_asked_for_comes_at_once_or_never(session: Session) -> None:
+    first = finish(session)
+    session.ask()
+    with pytest.raises(ValueError, match="it is over"):
+        session.choose(first, "new")
 
 
 def test_asking_twice_gives_the_same_trial_and_one_event(session: Session) -> None:

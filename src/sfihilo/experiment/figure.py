@@ -138,8 +138,10 @@ def _figure(
     sharey: bool = False,
 ) -> tuple[Figure, np.ndarray]:
     # No pyplot: it keeps figures in a global list, and a server draws in threads.
-    from matplotlib.figure import Figure
-
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise ValueError("The report needs matplotlib: pip install matplotlib") from None
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey)
     return figure, axes if rows > 1 else axes[0]

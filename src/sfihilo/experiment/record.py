@@ -89,9 +89,13 @@ class Record:
     @property
     def current(self) -> Trial | None:
         """The trial that is not over; there is at most one."""
-        if self.trials and not self.trials[-1].ended:
-            return self.trials[-1]
-        return None
+        newest = self.newest
+        return None if newest is None or newest.ended else newest
+
+    @property
+    def newest(self) -> Trial | None:
+        """The last trial that was not undone; an undone one may stand behind it."""
+        return next((trial for trial in reversed(self.trials) if trial.ending != "undone"), None)
 
     @property
     def anchor_trial(self) -> Trial | None:

@@ -25,6 +25,7 @@ from sfihilo.learner import State
 POLICIES = 512
 BASES = 48
 LEVELS = 15
+CANDIDATES, BEYOND = 4096, 0.15
 INTERVAL = (0.05, 0.95)
 
 
@@ -92,7 +93,10 @@ def drives(state: State, space: Space) -> tuple[Drive, ...]:
 
 def best_ranges(state: State, space: Space) -> tuple[BestRange, ...]:
     """For each free parameter, where the best policy lies if each reward sample were the truth."""
-    policies = _policies(state, space)
+    rng = generator(state.seed, state.round, "best")
+    # Drawn beyond the cube and clipped: the best often lies on its border, where no draw would.
+    policies = np.clip(rng.uniform(-BEYOND, 1 + BEYOND, (CANDIDATES, len(space.free))), 0.0, 1.0)
+    policies = np.concatenate([policies[space.allows(policies)], _policies(state, space)])
     reachable = np.clip(state.forward.mean(policies), 0.0, 1.0)
     best = np.argmax(state.posterior().reward_samples(reachable), axis=0)
     columns = space.columns(policies[best])

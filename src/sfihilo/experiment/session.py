@@ -207,15 +207,20 @@ class Session:
         key: str | None = None,
         actor: str | None = None,
     ) -> Trial:
-        """The person's answer: "new", "previous", "same", or None for "cannot say"."""
+        """The person's answer: "new", "previous", "same", or None for "cannot say".
+
+        An answer that nobody asked for (`asks_choice` is false: the first trial, or the first one
+        after a break) is kept in the record; the learner does not hear it.
+        """
         number = trial_number(trial)
         body = {"trial": number, "choice": answer(choice)}
 
         def check(now: Trial) -> None:
-            require_comparison(now)
             if now.answered:
                 raise ValueError(f"trial {number}: it was answered already; use amend")
-            require_unfinished(now)
+            newest = self._writer.journal.record.newest
+            if now.ending is not None or newest is None or number != newest.number:
+                raise ValueError(f"trial {number}: it is over ({now.status})")
 
         return self._writer.act("chosen", body, check, key, actor)
 
@@ -264,7 +269,7 @@ class Session:
                 raise ValueError("amend: expected an outcome or a choice, got neither")
             if now.ending in TAKEN_OUT:
                 raise ValueError(f"trial {now.number}: it was {now.ending}; nothing to amend")
-            if "choice" in body:
+            if "choice" in body and not now.answered:
                 require_comparison(now)
 
         return self._writer.act("amended", body, check, key, actor)
@@ -329,8 +334,9 @@ class Session:
         current = record.current
         if current is None or not current.measured or current.answered or record.closed:
             return
+        before, after = record.trials[: current.number - 1], record.trials[current.number :]
         self._writer.learning.prepare(
-            replace(record, trials=(*record.trials[:-1], replace(current, answered=True, choice=c)))
+            replace(record, trials=(*before, replace(current, answered=True, choice=c), *after))
             for c in (*CHOICES, None)
         )
 
