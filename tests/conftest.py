@@ -18,6 +18,7 @@ settings.load_profile("sfihilo")
 
 CORE = (
     "history",
+    "factor",
     "features",
     "forward",
     "recency",
@@ -28,6 +29,8 @@ CORE = (
     "feasible",
     "ranking",
     "querying",
+    "pairs",
+    "rules",
     "selection",
     "settings",
     "insight",

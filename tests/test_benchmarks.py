@@ -1,4 +1,4 @@
-"""What the benchmarks say of their figures; the figures themselves are never tested by the clock."""
+"""What the benchmarks say of their figures; no test here depends on the clock."""
 
 from __future__ import annotations
 

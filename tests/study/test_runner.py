@@ -56,7 +56,7 @@ def interrupted_equals_uninterrupted(tmp_path: Path, kills: int, users: int) -> 
     while done < kills:
         folder = tmp_path / f"interrupted{attempt}"
         attempt += 1
-        while done < kills and kill_at_random(folder, users, moments.uniform(0.2, 1.0) * length):
+        while done < kills and kill_at_random(folder, users, moments.uniform(0.1, 0.8) * length):
             done += 1
         assert start(folder, users).wait() == 0
         assert contents(Store(folder, "paper")) == whole
