@@ -18,6 +18,7 @@ from sfihilo.forward import ForwardBelief, reducible_fraction, reducible_score
 from sfihilo.history import BoolArray, FloatArray, IntArray
 
 _ROWS = 128
+_FEW = 256  # so few contenders are finished at once
 
 
 class Ranking(NamedTuple):
@@ -53,7 +54,8 @@ def rank_by_reducible(
         leverage[new] = forward.leverage_at(kernel[new])
         exact[new] = True
         active = _contenders(forward, leverage, information, exact, target_count, variance_count)
-        if len(active) == 0:
+        if len(active) <= _FEW:
+            leverage[active] = forward.leverage_at(kernel[active])
             break
     targets, variance = _leaders(forward, leverage, information, target_count, variance_count)
     return Ranking(targets, variance)
