@@ -81,6 +81,13 @@ def speed_text(figures: dict[str, Any]) -> str:
         f"{rates['double'] / 1e9:.0f} in double precision; {rates['exponential'] / 1e9:.2f}e9 "
         f"exponentials and {rates['cosine'] / 1e9:.2f}e9 cosines a second (single precision)."
     )
+    waiting = figures["waiting"]
+    memory = figures.get("waiting_in_memory", {}).get("prepared_ms")
+    pieces.append(
+        f"From the answer to the next query: {waiting['prepared_ms']:.0f} ms if prepared "
+        f"(worst {waiting['prepared_worst_ms']:.0f}), {waiting['unprepared_ms']:.0f} ms if not"
+        + ("." if memory is None else f"; without the disk {memory:.1f} ms if prepared.")
+    )
     names = [name for name in HEADLINES if name in figures]
     pieces.append(table(["figure", "value"], [[n, f"{figures[n]:.3g}"] for n in names]))
     return "\n\n".join(pieces)

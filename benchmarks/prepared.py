@@ -31,12 +31,15 @@ def unit_space() -> Space:
     )
 
 
-def waits(user: SimulatedUser, trials: int) -> dict[str, float | bool]:
-    """Milliseconds from an answer to the next query."""
+def waits(user: SimulatedUser, trials: int, where: Path | None = None) -> dict[str, float | bool]:
+    """Milliseconds from an answer to the next query, with the record in the folder `where`."""
     prepared: list[float] = []
     unprepared: list[float] = []
     asked: list[tuple[float, ...]] = []
-    with tempfile.TemporaryDirectory() as folder, Lab(Path(folder) / "bench.sqlite") as lab:
+    with (
+        tempfile.TemporaryDirectory(dir=where) as folder,
+        Lab(Path(folder) / "bench.sqlite") as lab,
+    ):
         session = lab.create(unit_space(), "P1", SEED, settings=Settings.paper())
         trial = session.ask()
         anchor: np.ndarray | None = None

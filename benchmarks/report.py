@@ -69,6 +69,8 @@ def print_table(figures: dict[str, Any]) -> None:
         f" (worst {waiting['prepared_worst_ms']:.0f}), {waiting['unprepared_ms']:.0f} ms not;"
         f" same queries: {waiting['same_queries']}"
     )
+    if "waiting_in_memory" in figures:
+        print(f"Without the disk: {figures['waiting_in_memory']['prepared_ms']:.1f} ms if prepared")
     if "run" in figures:
         run = figures["run"]
         print(

@@ -155,11 +155,12 @@ def test_label_update_is_a_martingale() -> None:
     anchor = state.history.anchor
     assert anchor is not None
     labels = Labels.against(state.posterior(), anchor, 0.03)
-    for outcome in np.random.default_rng(0).uniform(size=(20, 2)):
-        chance, weights = querying.label_update(labels, outcome)
-        assert chance.sum() == pytest.approx(1)
-        assert weights.sum(axis=0) == pytest.approx(np.ones(2))
-        assert weights @ chance == pytest.approx(np.full(12, 1 / 12))
+    outcomes = np.random.default_rng(0).uniform(size=(5, 4, 2))
+    chance, weights = querying.label_update(labels, outcomes)
+    assert chance.sum(axis=-1) == pytest.approx(np.ones((5, 4)))
+    assert weights.sum(axis=-2) == pytest.approx(np.ones((5, 4, 2)))
+    together = np.einsum("cdy,cdsy->cds", chance, weights)
+    assert together == pytest.approx(np.full((5, 4, 12), 1 / 12))
 
 
 def integral_by_loops(

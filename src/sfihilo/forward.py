@@ -194,6 +194,8 @@ class TargetUpdate(NamedTuple):
 
     gain: FloatArray  # (candidates, targets, d_outcome): mean shift for each unit of residual
     variance: FloatArray  # (candidates, targets, d_outcome): total variance afterwards
+    targets: Prediction  # the belief about each before
+    candidates: Prediction
 
     def mean(self, target_mean: FloatArray, residual: FloatArray) -> FloatArray:
         """Target means (candidates, draws, targets, d_outcome) after these residuals."""
@@ -205,22 +207,28 @@ def target_update(
     belief: ForwardBelief, targets: FloatArray, candidates: FloatArray
 ) -> TargetUpdate:
     """The one-step update on a target set: eq:app_forward_mean_update and the variance collapse."""
-    factor = belief.inverse_factor.T
-    explained_targets = belief.kernel(targets) @ factor
-    explained_candidates = belief.kernel(candidates) @ factor
+    count = len(targets)
+    kernel = belief.kernel(np.concatenate([targets, candidates]))
+    explained = kernel @ belief.inverse_factor.T
+    leverage = np.maximum(1 - np.einsum("ij,ij->i", explained, explained), 0)
+    epistemic, observation = belief.variances(leverage)
+    both = Prediction(
+        belief.mean_at(kernel), epistemic, np.broadcast_to(observation, epistemic.shape)
+    )
     cross = rbf(candidates, targets, belief.hyper.length_scale)
-    cross -= explained_candidates @ explained_targets.T  # eq:app_forward_cross
+    cross -= explained[count:] @ explained[:count].T  # eq:app_forward_cross
     covariance = np.multiply.outer(cross, belief.epistemic_scale)  # eq:app_forward_cross_cov
-    leverage = np.maximum(1 - (explained_candidates**2).sum(axis=1), 0)
     denominator = (
-        np.multiply.outer(leverage + belief.noise, belief.epistemic_scale) + belief.observation
+        np.multiply.outer(leverage[count:] + belief.noise, belief.epistemic_scale) + observation
     )  # eq:app_forward_update_denom
     gain = covariance / denominator[:, None]
-    before = np.maximum(1 - (explained_targets**2).sum(axis=1), 0)
-    epistemic = np.maximum(
-        np.multiply.outer(before, belief.epistemic_scale) - gain * covariance, 0
-    )  # eq:app_forward_variance_update
-    return TargetUpdate(gain, epistemic + belief.observation)  # eq:app_forward_total_post_variance
+    left = np.maximum(epistemic[:count] - gain * covariance, 0)  # eq:app_forward_variance_update
+    return TargetUpdate(
+        gain,
+        left + observation,  # eq:app_forward_total_post_variance
+        Prediction(*(part[:count] for part in both)),
+        Prediction(*(part[count:] for part in both)),
+    )
 
 
 def fit(

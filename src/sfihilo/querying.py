@@ -176,32 +176,31 @@ def lookahead(situation: Situation, targets: FloatArray, candidates: FloatArray)
     normals = situation.random("targets").standard_normal(
         (len(targets), settings.target_samples, len(situation.anchor))
     )
-    prediction = forward.predict(targets)
+    update = fw.target_update(forward, targets, candidates)
     current = fw.sample(
-        prediction.mean[:, None], prediction.variance[:, None], normals
+        update.targets.mean[:, None], update.targets.variance[:, None], normals
     )  # eq:app_active_target_samples
     labels = Labels.against(situation.posterior, situation.anchor, situation.gap_std)
     even = np.full((len(labels.slopes), 1), 1 / len(labels.slopes))
     now = region_utility(labels, current, even)[0]  # eq:app_active_current_utility
-    update = fw.target_update(forward, targets, candidates)
-    outcomes, residuals = hypothetical_outcomes(situation, candidates)
-    moved = update.mean(prediction.mean, residuals)
+    outcomes, residuals = hypothetical_outcomes(situation, update.candidates)
+    moved = update.mean(update.targets.mean, residuals)
     after = np.empty(outcomes.shape[:2])
+    chances, weights = label_update(labels, outcomes)
     for candidate, draw in np.ndindex(after.shape):
-        chance, weights = label_update(labels, outcomes[candidate, draw])
         spread = update.variance[candidate][:, None]
         means = moved[candidate, draw][:, None]
         samples = fw.sample(means, spread, normals)  # eq:app_active_post_target_samples
-        after[candidate, draw] = chance @ region_utility(labels, samples, weights)
+        utilities = region_utility(labels, samples, weights[candidate, draw])
+        after[candidate, draw] = chances[candidate, draw] @ utilities
     # With one draw, the mean, this is eq:app_active_meanobs_score; with many, the whole integral.
     return np.asarray(now - after.mean(axis=1))  # eq:proposed_target_lookahead
 
 
 def hypothetical_outcomes(
-    situation: Situation, candidates: FloatArray
+    situation: Situation, prediction: fw.Prediction
 ) -> tuple[FloatArray, FloatArray]:
     """What each candidate might show, (candidates, draws, d_outcome), and its residuals."""
-    prediction = situation.forward.predict(candidates)
     mean = prediction.mean[:, None]
     count = situation.settings.candidate_outcomes
     if count == 0:
@@ -211,12 +210,13 @@ def hypothetical_outcomes(
     return outcomes, outcomes - mean
 
 
-def label_update(labels: Labels, outcome: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Chance of each label (2,) at this outcome, and how it reweighs the samples (S, 2)."""
-    anchor_preferred = labels.probabilities(outcome[None])[0]
+def label_update(labels: Labels, outcomes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Chance of each label (..., 2) at these outcomes, and the samples' new weights (..., S, 2)."""
+    flat = labels.probabilities(outcomes.reshape(-1, outcomes.shape[-1]))
+    anchor_preferred = flat.reshape(*outcomes.shape[:-1], -1)
     by_label = np.stack([anchor_preferred, 1 - anchor_preferred], axis=-1)
-    chance = by_label.mean(axis=0)  # eq:app_active_candidate_label_probability
-    total = np.maximum(by_label.sum(axis=0), np.finfo(float).tiny)
+    chance = by_label.mean(axis=-2)  # eq:app_active_candidate_label_probability
+    total = np.maximum(by_label.sum(axis=-2, keepdims=True), np.finfo(float).tiny)
     return chance, by_label / total  # eq:app_active_importance_weights
 
 

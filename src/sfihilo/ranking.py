@@ -19,6 +19,8 @@ from sfihilo.history import BoolArray, FloatArray, IntArray
 
 _ROWS = 128
 _FEW = 256  # so few contenders are finished at once
+# Exact leverages of the leaders make the bounds sharp; after two blocks they hardly improve.
+_REFINED = 256
 
 
 class Ranking(NamedTuple):
@@ -47,12 +49,13 @@ def rank_by_reducible(
         leverage[active] -= np.einsum("ij,ij->i", explained, explained)
         if stop == len(factor):
             break
-        leaders = np.union1d(
-            *_leaders(forward, leverage, information, target_count, variance_count)
-        )
-        new = leaders[~exact[leaders]]
-        leverage[new] = forward.leverage_at(kernel[new])
-        exact[new] = True
+        if start < _REFINED:
+            leaders = np.union1d(
+                *_leaders(forward, leverage, information, target_count, variance_count)
+            )
+            new = leaders[~exact[leaders]]
+            leverage[new] = forward.leverage_at(kernel[new])
+            exact[new] = True
         active = _contenders(forward, leverage, information, exact, target_count, variance_count)
         if len(active) <= _FEW:
             leverage[active] = forward.leverage_at(kernel[active])
