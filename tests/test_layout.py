@@ -199,7 +199,7 @@ def hidden(path: Path) -> bool:
 # Written in pieces, so that this file does not offend against itself.
 FORBIDDEN = {
     "registry address": re.compile(
-        r"(pypi\.org|pythonhosted|/simple/|--(extra-)?index-url|find-links|file:/" r"//)"
+        r"(https?://[^ ]*/(simple|packages)/|--(extra-)?index" r"-url|find-links|file:/" r"//)"
     ),
     "path of one machine": re.compile(r"(?<![\w.~-])/(work|home|root|Users|opt)/" r"[\w.-]+"),
     "folder beside the project": re.compile(r"\.\./" r"shared"),
@@ -225,7 +225,8 @@ def test_files_name_no_place_outside_the_project(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "line"),
     [
-        ("registry address", "--extra-index-url https://example.test"),
+        ("registry address", "--extra-index" + "-url https://example.test"),
+        ("registry address", "https://example.test/" + "simple/numpy"),
         ("registry address", "numpy @ file:///wheels/numpy.whl"),
         ("path of one machine", "open('/home/me/data.csv')"),
         ("folder beside the project", "see ../shared/DESIGN.md"),
