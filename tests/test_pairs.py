@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal, norm
 
 from sfihilo import Feasible, Query, Response, Settings, State, ask, begin, look, tell
 from sfihilo.forward import append
+from sfihilo.history import Choice
 from sfihilo.pairs import label_sensitivity
 
 
@@ -48,7 +49,7 @@ def told(rounds: int = 12) -> State:
     for _ in range(rounds):
         query = Query(state.round, rng.uniform(size=3), state.history.anchor)
         outcome = np.clip(query.policy[:2] ** 2 + 0.05 * rng.standard_normal(2), 0, 1)
-        choice = None
+        choice: Choice | None = None
         if query.anchor is not None:
             choice = "new" if outcome.sum() > query.anchor.sum() else "previous"
         state = tell(state, query, Response(outcome, choice))

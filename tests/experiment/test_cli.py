@@ -238,3 +238,27 @@ def test_a_damaged_record_exits_with_3_and_names_the_event(folder: Path) -> None
     (folder / "junk.db").write_text("this is no database at all, and never was one")
     run("show", "--db", "junk.db", code=3)
     run("verify", "--db", "junk.db", code=3)
+
+
+def test_an_answer_to_the_first_trial_is_kept_and_can_be_undone(folder: Path) -> None:
+    """The README's four commands in a row: the answer is recorded, though nothing was compared."""
+    begin()
+    one_trial(4, "new")
+    assert loaded("show")["trials"][0]["choice"] == "new"
+    run("undo", "--why", "wrong button")
+    shown = loaded("show")["trials"][0]
+    assert (shown["choice"], shown["outcome"]) == (None, {"effort": 4.0})
+
+
+def test_an_empty_file_is_not_taken_for_an_intact_record(folder: Path) -> None:
+    Path("empty.db").write_bytes(b"")
+    for command in ("list", "show", "ask"):
+        assert "is empty" in run(command, "--db", "empty.db", code=3)
+    assert Path("empty.db").read_bytes() == b""
+
+
+def test_a_table_in_a_pipe_is_as_wide_as_it_needs(folder: Path) -> None:
+    begin()
+    one_trial(4, None)
+    assert "effort" in run("show")
+    assert "participant P07" in run("show")

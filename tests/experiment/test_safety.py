@@ -156,3 +156,24 @@ def test_what_a_session_asks_is_safe() -> None:
 @pytest.mark.slow
 def test_what_a_long_session_asks_is_safe() -> None:
     walked(600)
+
+
+def test_the_first_step_counts_from_where_the_device_starts() -> None:
+    space = Space(
+        policy={
+            "torque": Parameter(0, 60, max_step=15, start=0),
+            "timing": Parameter(0, 1, max_step=0.1),
+        },
+        outcomes={"comfort": Outcome(0, 10)},
+    )
+    with memory_folder() as folder, Lab(folder / "study.db") as lab:
+        for seed in range(8):
+            first = lab.create(space, participant="P01", seed=seed).ask()
+            assert first.policy["torque"] <= 15
+        with pytest.raises(ValueError, match="at most 15"):
+            lab.create(space, participant="P01", seed=99).suggest({"torque": 20, "timing": 0.9})
+
+
+def test_a_start_outside_the_parameter_is_refused() -> None:
+    with pytest.raises(ValueError, match="start: expected 0 to 60"):
+        Parameter(0, 60, start=61)

@@ -8,10 +8,15 @@ import numpy as np
 import pandas as pd
 
 from sfihilo.history import FloatArray
-from sfihilo.study.conditions import PANELS
+from sfihilo.study.conditions import PANELS, for_preset
 
-QUERIES = (16, 25, 50, 100, 200, 400, 1000)
-SPEED = {"random": 1.0, "mutual_information": 0.6, "boundary_lookahead": 0.4}
+QUERIES = (16, 25, 50, 100, 200, 500, 1000)
+SPEED = {
+    "random": 1.0,
+    "mutual_information": 0.6,
+    "boundary_lookahead": 0.4,
+    "global_pairs": 0.4,
+}
 
 
 def error_curve(start: float, end: float) -> FloatArray:
@@ -40,12 +45,14 @@ def unit_rows(
         add(query, "forward_rmse", 0.05 + 0.1 / np.sqrt(query) * hard)
         add(query, "preference_loss", error)
         add(query, "ece", 0.03 + 0.001 * user)
+        add(query, "ece_better", 0.01 + 0.001 * user)
     for query in (200, QUERIES[-1]):
         for index in range(10):
             confidence = 0.525 + 0.05 * index
-            add(query, f"reliability_{index:02d}_count", 20)
-            add(query, f"reliability_{index:02d}_confidence", confidence)
-            add(query, f"reliability_{index:02d}_correct", min(1.0, confidence + 0.03))
+            for name, off in (("reliability", 0.03), ("reliability_better", 0.01)):
+                add(query, f"{name}_{index:02d}_count", 20)
+                add(query, f"{name}_{index:02d}_confidence", confidence)
+                add(query, f"{name}_{index:02d}_correct", min(1.0, confidence + off))
     add(QUERIES[-1], "final_policy_gap", 0.05 * hard * better)
     return rows
 
@@ -58,16 +65,16 @@ def invented(
     """Every cell of every panel, or of some conditions only."""
     wanted = None if conditions is None else set(conditions)
     cells = {
-        (row.condition.name, rule)
+        (preset, row.condition.name, rule)
+        for preset in presets
         for rows in PANELS.values()
-        for row in rows
+        for row in for_preset(rows, preset)
         for rule in row.rules
         if wanted is None or row.condition.name in wanted
     }
     rows = [
         row
-        for preset in presets
-        for condition, rule in sorted(cells)
+        for preset, condition, rule in sorted(cells)
         for user in range(users)
         for row in unit_rows(preset, condition, rule, user)
     ]

@@ -65,6 +65,18 @@ def test_list_names_every_panel_and_condition() -> None:
             assert row.condition.name in text
 
 
+def test_list_shows_each_presets_own_rule() -> None:
+    assert "global_pairs" not in invoke("list")
+    listed = json.loads(invoke("list", "--preset", "default", "--json"))
+    assert listed["F"]["rows"][0]["rules"] == ["global_pairs"]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_claims_and_comparison_say_what_is_missing(tmp_path: Path) -> None:
+    assert "no results" in invoke("claims", "--results", str(tmp_path), code=2)
+    assert "no results" in invoke("compare", str(tmp_path / "a"), str(tmp_path / "b"), code=2)
+
+
 def test_dry_run_lists_what_is_left_and_writes_nothing(tmp_path: Path) -> None:
     out = tmp_path / "results"
     record = json.loads(invoke("run", "A", "--dry-run", "--json", "--out", str(out)))
@@ -80,7 +92,7 @@ def test_the_whole_smoke_study_is_every_condition_of_three_users() -> None:
 @pytest.mark.usefixtures("tiny")
 def test_run_pack_export(tmp_path: Path) -> None:
     out = str(tmp_path / "results")
-    arguments = ("run", "A", "--scale", "smoke", "--workers", "2", "--out", out, "--json")
+    arguments = ("run", "A", "--scale", "smoke", "--workers", "1", "--out", out, "--json")
     assert len(_last_json(invoke(*arguments))["finished"]) == 4
     assert _last_json(invoke(*arguments))["finished"] == []
     assert "tiny.parquet" in invoke("pack", "--results", out)
@@ -102,7 +114,8 @@ def test_a_users_own_rule_and_reward_model_from_a_short_file(tmp_path: Path) -> 
     file = tmp_path / "my_rules.py"
     file.write_text(RULE, encoding="utf-8")
     results = tmp_path / "results"
-    common = ("run", "A", "--scale", "smoke", "--users", "1", "--out", str(results))
+    size = ("--scale", "smoke", "--users", "1", "--workers", "1")
+    common = ("run", "A", *size, "--out", str(results))
     invoke(*common, "--rule", f"{file}:most_uncertain", "--rule", "random")
     invoke(*common, "--reward", f"{file}:squares")
     table = read_results(results)
@@ -115,7 +128,7 @@ def test_a_rule_that_fails_is_reported(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("def rule(situation):\n    raise ValueError('ouch')\n")
     text = invoke(
         *("run", "A", "--scale", "smoke", "--users", "1", "--out", str(tmp_path / "results")),
-        *("--rule", f"{tmp_path}/broken.py:rule"),
+        *("--rule", f"{tmp_path}/broken.py:rule", "--workers", "1"),
         code=1,
     )
     assert "ouch" in text
@@ -140,7 +153,7 @@ def test_mistakes_are_explained(arguments: tuple[str, ...], message: str) -> Non
 @pytest.mark.usefixtures("tiny")
 def test_another_budget_needs_another_folder(tmp_path: Path) -> None:
     common = ("run", "A", "--scale", "smoke", "--users", "1", "--out", str(tmp_path))
-    invoke(*common, "--rule", "random")
+    invoke(*common, "--rule", "random", "--workers", "1")
     assert "--out" in invoke(*common, "--queries", "4", code=2)
 
 

@@ -56,11 +56,11 @@ def test_looks_are_taken_up_to_the_last_question() -> None:
 def test_learning_counts_questions_and_looks_at_the_end(
     user: SimulatedUser, exam: demo.Exam
 ) -> None:
-    steps = list(demo.learn(Settings(2, 2, rule="random"), user, exam, 20, 0))
-    assert len(steps) == 21  # one trial more than there are comparisons
+    steps = list(demo.learn(Settings(2, 2, rule="random"), user, exam, 8, 0))
+    assert len(steps) == 9  # one trial more than there are comparisons
     state, last = steps[-1]
     assert last is not None
-    assert last.questions == 20
+    assert last.questions == 8
     assert 0 <= last.preference_error <= 0.5
     assert last.reward <= exam.best_reward + 1e-6
     slices = demo.reward_slices(state, user, exam, np.array([0.5, 0.5]))

@@ -47,6 +47,10 @@ class Oracle:
         gap = self.sign * (self.user.rewards(first) - self.user.rewards(second))
         return 1 / (1 + np.exp(-50 * gap))
 
+    def better(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        gap = self.sign * (self.user.rewards(first) - self.user.rewards(second))
+        return (gap > 0).astype(float)
+
 
 def test_defaults_are_the_papers() -> None:
     settings = ev.EvaluationSettings()
@@ -101,6 +105,8 @@ def test_the_truth_makes_no_error_and_its_opposite_only_errors(
     assert ev.preference_errors(right, held_out.bins).tolist() == [0, 0, 0, 0]
     assert ev.preference_errors(wrong, held_out.bins).tolist() == [1, 1, 1, 1]
     np.testing.assert_allclose(right + wrong, 1)
+    assert (ev.better_probability(Oracle(user), user, held_out) == 1).all()
+    assert (ev.better_probability(Oracle(user, sign=-1), user, held_out) == 0).all()
 
 
 def test_errors_are_counted_in_each_bin_and_half_for_undecided() -> None:

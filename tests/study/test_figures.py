@@ -12,7 +12,16 @@ from matplotlib.figure import Figure
 from sfihilo.study import figures, summary
 from sfihilo.study.conditions import LOOKAHEAD
 from sfihilo.study.evaluation import Crossing, queries_to_target
-from sfihilo.study.figures import boxes, curves, extrapolation, presets, results, style, users
+from sfihilo.study.figures import (
+    boxes,
+    curves,
+    extrapolation,
+    policy_gap,
+    presets,
+    results,
+    style,
+    users,
+)
 from sfihilo.study.measures import Cell, Results
 from sfihilo.study.users import HeadSettings, UserSettings
 from tests.study.invented import invented
@@ -32,15 +41,21 @@ def base_only() -> Results:
     return Results.of(invented(2, ["paper"], ["base"]))
 
 
+@pytest.fixture(scope="module")
+def main_figure(whole: Results) -> Figure:
+    figure = results.final_results(whole)
+    figure.draw_without_rendering()  # once: the layout is what takes long
+    return figure
+
+
 def texts(figure: Figure) -> list[str]:
-    """Everything that is written in a figure."""
-    figure.draw_without_rendering()
+    """Everything that is written in a figure, except at its ticks."""
     found = figure.findobj(lambda artist: hasattr(artist, "get_text"))
     return [text for artist in found if (text := artist.get_text())]  # type: ignore[attr-defined]
 
 
-def test_main_figure_has_all_panels_and_says_how_many_users(whole: Results) -> None:
-    written = texts(results.final_results(whole))
+def test_main_figure_has_all_panels_and_says_how_many_users(main_figure: Figure) -> None:
+    written = texts(main_figure)
     for letter, title in results.TITLE.items():
         assert letter in written
         assert title in written
@@ -70,8 +85,10 @@ def test_unlike_numbers_of_users_are_shown_as_a_range() -> None:
     assert results.users_text([]) == ""
 
 
-def test_crossings_are_marked_where_the_mean_curve_crosses(whole: Results) -> None:
-    written = texts(results.final_results(whole))
+def test_crossings_are_marked_where_the_mean_curve_crosses(
+    whole: Results, main_figure: Figure
+) -> None:
+    written = texts(main_figure)
     curve = whole.curves(Cell("paper", "base", LOOKAHEAD), "preference_error")
     crossing = queries_to_target(curve.queries, curve.values.mean(axis=0))
     assert crossing.kind == "observed"
@@ -102,22 +119,20 @@ def test_extrapolation_figure_says_when_there_is_no_such_run(base_only: Results)
     assert "no extrapolated crossing" in written
 
 
-def test_reliability_pools_users_by_their_pairs() -> None:
-    rows = []
-    for user, count, correct in ((0, 10.0, 0.5), (1, 30.0, 0.9)):
-        for what, value in (("count", count), ("confidence", 0.6), ("correct", correct)):
-            rows.append(("paper", "base", LOOKAHEAD, user, 200, f"reliability_02_{what}", value))
-    columns = ["preset", "condition", "rule", "user", "query", "metric", "value"]
-    table = Results.of(pd.DataFrame(rows, columns=columns))
-    pooled = presets.pooled_reliability(table, Cell("paper", "base", LOOKAHEAD), 200)
-    assert pooled == pytest.approx(np.array([[40, 0.6, 0.8]]))
-
-
 def test_preset_figures_name_both_presets(whole: Results) -> None:
     for figure in (presets.preset_curves(whole), presets.reliability(whole)):
         written = " ".join(texts(figure))
-        assert "paper settings" in written
-        assert "default settings" in written
+        assert "paper settings, BL" in written
+        assert "default settings, GPL" in written
+
+
+def test_the_default_preset_is_drawn_by_its_own_rule(whole: Results) -> None:
+    written = texts(results.final_results(whole, "default"))
+    assert "Global Pair Lookahead" in written
+    assert "Boundary Lookahead" not in written
+    assert written.count("n = 3") == 9
+    assert "not run" not in written
+    assert "Global Pair Lookahead" in texts(extrapolation.log_extrapolation(whole, "default"))
 
 
 def test_user_diagnostics_need_no_results() -> None:
@@ -148,17 +163,30 @@ def test_files_are_the_same_bytes_again(
     monkeypatch.setattr(style, "DOTS", 60)
     written = []
     for folder in ("one", "two"):
-        figure = presets.preset_curves(base_only)
-        paths = style.write(figure, tmp_path / folder, "preset_curves")
+        figure = policy_gap.policy_reward_gap(base_only)
+        paths = style.write(figure, tmp_path / folder, "gap")
         assert [path.suffix for path in paths] == [".png", ".pdf"]
         written.append([path.read_bytes() for path in paths])
     assert written[0] == written[1]
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
-        *("preset_curves.pdf", "preset_curves.png"),
+        *("gap.pdf", "gap.png"),
     ]
 
 
-def test_all_figures_from_one_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def built_only(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """In the place of `style.write`: the figure is built but not drawn."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.txt"
+    path.write_text("\n".join(texts(figure)))
+    return [path]
+
+
+@pytest.mark.parametrize("drawn", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_all_figures_from_one_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawn: bool
+) -> None:
+    if not drawn:
+        monkeypatch.setattr(style, "write", built_only)
     table = invented(1, ["paper"], ["base"])
     monkeypatch.setattr(figures, "read_results", lambda path: table)
     monkeypatch.setattr(summary, "read_results", lambda path: table)

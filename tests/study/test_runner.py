@@ -16,6 +16,7 @@ import pytest
 from sfihilo.study import runner
 from sfihilo.study.conditions import Unit
 from sfihilo.study.engines import Engine
+from sfihilo.study.lock import FolderBusyError, only_run
 from sfihilo.study.runner import Forecast, Job, execute, pending, run
 from sfihilo.study.store import Store
 from tests.study import tiny
@@ -25,7 +26,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def start(folder: Path, users: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, str(Path(tiny.__file__)), str(folder), str(users)]
+    workers = min(2, users)  # a single user is the quick test: one worker starts faster
+    command = [sys.executable, tiny.__file__, str(folder), str(users), str(workers)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
@@ -63,7 +65,7 @@ def interrupted_equals_uninterrupted(tmp_path: Path, kills: int, users: int) -> 
 
 
 def test_resuming_after_kill_9_is_byte_identical(tmp_path: Path) -> None:
-    interrupted_equals_uninterrupted(tmp_path, kills=3, users=1)
+    interrupted_equals_uninterrupted(tmp_path, kills=2, users=1)
 
 
 @pytest.mark.slow
@@ -116,7 +118,8 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
     report = run(units, broken, Engine(workers=2), recorder, provenance=PROVENANCE)
     assert not report.failed
     assert not recorder.victim
-    run(units, whole, Engine(workers=1), provenance=PROVENANCE)
+    for unit in units:
+        execute(Job(unit, PROVENANCE, str(whole.results)))
     assert contents(broken) == contents(whole)
     assert len(contents(whole)) == 4
 
@@ -166,3 +169,28 @@ def test_time_to_go_is_unknown_until_something_finished() -> None:
     assert forecast.seconds_to_go() == pytest.approx(100)  # one unit left uses one worker
     forecast.finish(units[7], 100.0)
     assert forecast.seconds_to_go() == 0
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from sfihilo.study.lock import only_run
+with only_run(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_second_run_on_the_same_folder_is_refused_until_the_first_ends(tmp_path: Path) -> None:
+    store, units = Store(tmp_path, "paper"), [tiny_unit(queries=2)]
+    command = [sys.executable, "-c", HOLDER, str(store.units)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(FolderBusyError, match=f"process {holder.pid} on .*--out"):
+            run(units, store, Engine(workers=1))
+        with only_run(Store(tmp_path, "default").units):
+            pass  # another preset's folder is another matter
+        holder.kill()
+    with only_run(store.units):
+        pass

@@ -7,11 +7,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from sfihilo.study import statistics
+from sfihilo.study.evaluation import queries_to_target
 
 FIRST = np.array([5.0, 7.0, 6.0, 9.0])
 SECOND = np.array([4.0, 4.0, 5.0, 6.0])
@@ -102,7 +103,23 @@ def test_holm_refuses_what_is_no_probability() -> None:
         statistics.holm([0.1, 1.2])
 
 
-@settings(max_examples=20)  # statsmodels collects garbage in every call
+def test_crossings_of_many_curves_are_those_of_each() -> None:
+    rng = np.random.default_rng(3)
+    queries = np.array([16.0, 25, 50, 100, 200])
+    curves = np.sort(rng.uniform(0.05, 0.4, size=(50, 5)), axis=1)[:, ::-1].copy()
+    curves[:5] = rng.uniform(0, 0.2, size=(5, 5))  # in no order
+    curves[5:8] += 0.2  # never cross
+    curves[8] = curves[8, ::-1]  # rises
+    curves[9, 0] = 0.1  # below from the first on
+    found, extrapolated = statistics.crossings(queries, curves)
+    each = [queries_to_target(queries, curve) for curve in curves]
+    assert found == pytest.approx([one.queries for one in each])
+    assert extrapolated.tolist() == [one.kind in ("extrapolated", "capped") for one in each]
+    assert {one.kind for one in each} == {"observed", "first", "extrapolated", "capped"}
+    alone, _ = statistics.crossings(queries[:1], curves[:, :1])
+    assert alone[9] == 16
+
+
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_only_raises_p_values_and_keeps_their_order(raw: list[float]) -> None:
     adjusted = statistics.holm(raw)

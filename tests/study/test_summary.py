@@ -104,6 +104,14 @@ def test_summary_covers_every_panel_once() -> None:
     assert not table[["mean", "low", "high"]].isna().any().any()
 
 
+def test_conditions_of_the_default_preset_are_compared_under_its_own_rule() -> None:
+    results = Results.of(invented(3, ["default"], ["base", "linear"]))
+    tests = summary.panel_tests(results, "default", "F")
+    assert list(tests["rule"]) == ["global_pairs"]
+    table = summary.summarise(results)
+    assert set(table[table["panel"] == "F"]["rule"]) == {"global_pairs"}
+
+
 def test_a_users_own_condition_is_listed_apart() -> None:
     table = invented(1, conditions=["base"])
     own = table.assign(condition="base-mine.features")

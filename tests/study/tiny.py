@@ -1,4 +1,4 @@
-"""A study small enough for tests; as a script, ``tiny.py FOLDER [USERS]``, one to be killed."""
+"""A study small enough for tests; ``tiny.py FOLDER USERS WORKERS`` runs one to be killed."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def contents(store: Store) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    folder, users, workers = sys.argv[1:]
     report = run(
-        tiny_units(count, queries=20),
-        Store(Path(sys.argv[1]), "paper"),
-        Engine(workers=2),
+        tiny_units(int(users), queries=20),
+        Store(Path(folder), "paper"),
+        Engine(workers=int(workers)),
         provenance=PROVENANCE,
     )
     sys.exit(1 if report.failed else 0)

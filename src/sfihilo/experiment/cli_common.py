@@ -61,6 +61,8 @@ def lab_at(db: Path, *, make: bool = False, actor: str | None = None) -> Iterato
     with errors():
         if not make and not db.exists():
             raise ValueError(f"there is no file {db}: begin with 'session new', or give --db")
+        if not make and db.stat().st_size == 0:
+            raise Damaged(f"{db} is empty: no session was ever stored in it, or all were lost")
         with Lab(db, actor=actor) as lab:
             yield lab
 
@@ -87,9 +89,9 @@ def trial_at(session: Session, number: int | None) -> int:
     """The trial of that number, or the current one."""
     if number is not None:
         return number
-    current = session.record.current
+    current = session.record.current or session.record.newest
     if current is None:
-        raise ValueError("there is no open trial: ask for one, or give --trial")
+        raise ValueError("there is no trial yet: ask for one")
     return current.number
 
 
@@ -139,7 +141,8 @@ class Screen:
             table.add_row(*(shown(value) for value in row))
         console = Console(highlight=False)
         if not console.is_terminal:  # a file or a pipe has no width to squeeze a table into
-            console.width = max(console.width, console.measure(table).maximum)
+            wide = console.options.update(max_width=10_000)
+            console.width = max(console.width, console.measure(table, options=wide).maximum)
         console.print(table)
 
     def trial(self, record: Record, trial: Trial) -> None:

@@ -49,7 +49,8 @@ def shortened(value: object, longest: int = 60) -> str:
 class Parameter:
     """A setting of the device between `low` and `high`.
 
-    `max_step` bounds the change from one executed policy to the next. `integer` allows whole
+    `max_step` bounds the change from one executed policy to the next; the first one's is counted
+    from `start`, where the device is before any trial, if that is given. `integer` allows whole
     numbers only, `step` the values low, low + step, ... `fixed` holds it at one value: the learner
     then never sees it. `log` explores orders of magnitude evenly.
     """
@@ -62,6 +63,7 @@ class Parameter:
     integer: bool = False
     step: float | None = None
     fixed: float | None = None
+    start: float | None = None
 
     def __post_init__(self) -> None:
         _check_range(self.low, self.high)
@@ -80,10 +82,11 @@ class Parameter:
             raise ValueError(f"step: expected at most {self.high - self.low}, got {grid}")
         if grid is not None and self.max_step is not None and self.max_step < grid:
             raise ValueError(f"max_step: expected at least one step of {grid}, got {self.max_step}")
-        if self.fixed is not None:
-            problem = self.problem(finite_number(self.fixed, "fixed"))
+        for name in ("fixed", "start"):
+            value = getattr(self, name)
+            problem = None if value is None else self.problem(finite_number(value, name))
             if problem:
-                raise ValueError(f"fixed: {problem}")
+                raise ValueError(f"{name}: {problem}")
 
     @property
     def grid(self) -> float | None:

@@ -138,10 +138,11 @@ def fold(events: Sequence[Event], functions: Iterable[Callable[..., bool]] = ())
 def opened(event: Event, functions: Iterable[Callable[..., bool]] = ()) -> Record:
     """The record of a session that has just begun."""
     body = event.body
+    space = Space.from_dict(body["space"], functions)
     return Record(
         session=event.session,
         participant=body["participant"],
-        space=Space.from_dict(body["space"], functions),
+        space=space,
         settings=body["settings"],
         protocol=Protocol(**body["protocol"]),
         seed=body["seed"],
@@ -149,6 +150,7 @@ def opened(event: Event, functions: Iterable[Callable[..., bool]] = ()) -> Recor
         functions=tuple(body["space"]["functions"]),
         number=event.number,
         wall=event.wall,
+        positions=(space.start,) if space.start else (),
     )
 
 

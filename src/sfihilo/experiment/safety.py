@@ -49,7 +49,7 @@ def problems(
                 f"{name}: expected a step of at most {knob.max_step} {knob.unit} "
                 f"from {last[name]}, got {abs(value - last[name])}"
                 for last in positions
-                if not abs(value - last[name]) <= allowed
+                if name in last and not abs(value - last[name]) <= allowed
             ]
     return found or _broken_rules(space, policy)
 

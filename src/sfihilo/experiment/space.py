@@ -68,6 +68,13 @@ class Space:
         """The parameters that the learner sets."""
         return tuple(name for name, knob in self.policy.items() if knob.fixed is None)
 
+    @property
+    def start(self) -> dict[str, float]:
+        """Where the device is before the first trial, as far as that is given."""
+        return {
+            name: float(knob.start) for name, knob in self.policy.items() if knob.start is not None
+        }
+
     @cached_property
     def rules(self) -> tuple[Constraint, ...]:
         """The constraints that are text, parsed."""
@@ -139,9 +146,10 @@ class Space:
             low, high = float(knob.low), float(knob.high)
             if limits and name in limits:
                 low, high = max(low, limits[name][0]), min(high, limits[name][1])
-            if positions and knob.max_step is not None:
-                low = max(low, *(last[name] - knob.max_step for last in positions))
-                high = min(high, *(last[name] + knob.max_step for last in positions))
+            if knob.max_step is not None:
+                places = [last[name] for last in positions if name in last]
+                low = max([low, *(place - knob.max_step for place in places)])
+                high = min([high, *(place + knob.max_step for place in places)])
             try:
                 corners.append(knob.to_unit(np.array(knob.inside(low, high))))
             except ValueError as error:

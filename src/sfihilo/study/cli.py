@@ -1,4 +1,4 @@
-"""The command `sfihilo study`: list, run, pack, export, figures, compare."""
+"""The command `sfihilo study`: list, run, pack, export, figures, claims, compare."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from sfihilo.study import conditions, runner, store
 from sfihilo.study.conditions import PANELS, TITLES, Preset, Row, Unit
 from sfihilo.study.engines import Engine
 from sfihilo.study.evaluation import EvaluationSettings
+from sfihilo.study.lock import FolderBusyError
 from sfihilo.study.store import Store
 from sfihilo.study.users import UserSettings
 
@@ -87,21 +88,21 @@ ResultsOption = Annotated[Path, typer.Option(help="Folder with the results.")]
 
 
 @app.command("list")
-def list_panels(as_json: JsonOption = False) -> None:
+def list_panels(preset: PresetOption = PresetName.paper, as_json: JsonOption = False) -> None:
     """What there is to run: panels, their conditions and rules."""
     if as_json:
-        typer.echo(json.dumps({name: _panel(name) for name in PANELS}, indent=1))
+        typer.echo(json.dumps({name: _panel(name, preset.value) for name in PANELS}, indent=1))
         return
     for name, rows in PANELS.items():
         typer.echo(f"{name:<14}{TITLES[name]}")
-        for row in rows:
+        for row in conditions.for_preset(rows, preset.value):
             typer.echo(f"{'':<14}  {row.condition.name:<18}{', '.join(row.rules)}")
 
 
-def _panel(name: str) -> dict[str, Any]:
+def _panel(name: str, preset: str) -> dict[str, Any]:
     rows = [
         {"condition": row.condition.name, "label": row.label, "x": row.x, "rules": list(row.rules)}
-        for row in PANELS[name]
+        for row in conditions.for_preset(PANELS[name], preset)
     ]
     return {"title": TITLES[name], "rows": rows}
 
@@ -287,6 +288,8 @@ def _run(
     except KeyboardInterrupt:
         typer.echo("Stopped. Finished units are kept: the same command goes on.", err=True)
         raise typer.Exit(130) from None
+    except FolderBusyError as error:
+        _refuse(error)
     finally:
         bar.close()
         signal.signal(signal.SIGTERM, before)
@@ -348,6 +351,21 @@ def figures(
 
 
 @app.command()
+def claims(
+    results: ResultsOption = Path("results"),
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/results.md"),
+) -> None:
+    """Put the results beside the paper's claims, one by one, on a page in Markdown."""
+    from sfihilo.study.claims_page import write_page
+
+    try:
+        path = write_page(results, out)
+    except ValueError as error:
+        _refuse(error)
+    typer.echo(str(path))
+
+
+@app.command()
 def compare(
     first: Annotated[Path, typer.Argument(help="A result set, e.g. results/paper.")],
     second: Annotated[Path, typer.Argument(help="Another, e.g. results/default.")],
@@ -360,13 +378,13 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Two result sets on the same users, with paired statistics."""
-    from sfihilo.study.compare import compare as compare_sets
+    from sfihilo.study import compare as comparison
 
     try:
-        table = compare_sets(first, second, rules)
+        table = comparison.compare(first, second, rules)
     except ValueError as error:
         _refuse(error)
-    typer.echo(table.to_json(orient="records") if as_json else table.to_string(index=False))
+    typer.echo(comparison.as_json(table) if as_json else comparison.as_text(table))
 
 
 if __name__ == "__main__":

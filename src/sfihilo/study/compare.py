@@ -1,8 +1,9 @@
 """Two result sets on the same users: which one needs fewer questions, and how sure that is.
 
 A result set is a preset's folder (`results/paper`), or a results folder that holds one preset.
-Every row compares one measure of one condition and rule, paired by user; Holm's correction is over
-all conditions and rules of a measure.
+Every row compares one measure of one condition and rule, paired by user; where the presets ask by
+different rules of their own, those are compared too. Holm's correction is over all conditions and
+rules of a measure.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 
+from sfihilo.study.conditions import own_rule
 from sfihilo.study.measures import Cell, Results, paired
 from sfihilo.study.statistics import difference_interval, holm, paired_test, stars
 from sfihilo.study.store import Store
@@ -27,7 +29,8 @@ MEASURES = (
     "preference_error_auc",
     "forward_rmse_auc",
     "final_policy_gap",
-    "ece_end",
+    "ece_better_at_200",
+    "ece_better_end",
 )
 # With unlike budgets, ends and areas mean different things.
 WITHIN_BUDGET = tuple(name for name in MEASURES if "_at_" in name)
@@ -132,7 +135,9 @@ def rule_pairs(
     mine, theirs = one.rules(preset(one), condition), two.rules(preset(two), condition)
     if rules is not None:
         return [rules] if rules[0] in mine and rules[1] in theirs else []
-    return [(rule, rule) for rule in mine if rule in theirs]
+    own = own_rule(preset(one)), own_rule(preset(two))
+    pairs = [(rule, rule) for rule in mine if rule in theirs]
+    return pairs + ([own] if own not in pairs and own[0] in mine and own[1] in theirs else [])
 
 
 def cell_records(
@@ -160,20 +165,24 @@ def cell_records(
 
 def as_text(table: pd.DataFrame) -> str:
     """The comparison as a person reads it: means, paired difference, interval, stars."""
+    width = 2 + max([len("rule"), *(len(_rule_text(row)) for row in table.itertuples())])
     lines = [
-        f"{'condition':<18}{'rule':<22}{'measure':<26}{'users':>5}{'first':>11}{'second':>11}"
+        f"{'condition':<18}{'rule':<{width}}{'measure':<26}{'users':>5}{'first':>11}{'second':>11}"
         f"{'change':>9}{'difference [95 % interval]':>36}  {'p (Holm)':>9}"
     ]
     for row in table.itertuples():
-        rule = row.rule if row.rule == row.against_rule else f"{row.rule} / {row.against_rule}"
         spread = f"{row.difference:+.4g} [{row.low:.4g}, {row.high:.4g}]"
         change = "" if row.change != row.change else f"{row.change:+.1%}"
         chance = "no test" if row.p_holm != row.p_holm else f"{row.p_holm:.3g} {stars(row.p_holm)}"
         lines.append(
-            f"{row.condition:<18}{rule:<22}{row.metric:<26}{row.users:>5}{row.first:>11.4g}"
+            f"{row.condition:<18}{_rule_text(row):<{width}}{row.metric:<26}{row.users:>5}{row.first:>11.4g}"
             f"{row.second:>11.4g}{change:>9}{spread:>36}  {chance:<9}".rstrip()
         )
     return "\n".join(lines)
+
+
+def _rule_text(row: Any) -> str:
+    return row.rule if row.rule == row.against_rule else f"{row.rule} / {row.against_rule}"
 
 
 def as_json(table: pd.DataFrame) -> str:

@@ -80,6 +80,8 @@ class Unit:
 
 RANDOM, INFORMATION, LOOKAHEAD = "random", "mutual_information", "boundary_lookahead"
 RULES = (RANDOM, INFORMATION, LOOKAHEAD)
+GLOBAL_PAIRS = "global_pairs"  # the default preset's own, in the place of Boundary Lookahead
+KNOWN_RULES = (*RULES, GLOBAL_PAIRS)
 
 BASE = Condition("base")
 TEN = Condition("d10", policy_dim=10, outcome_dim=10)
@@ -178,12 +180,12 @@ def panel_rows(panels: Sequence[str]) -> list[Row]:
     return rows
 
 
-def own_rule(preset: Preset) -> str:
+def own_rule(preset: str) -> str:
     """The rule that a preset asks by when nobody says otherwise."""
     return Settings.default().rule if preset == "default" else Settings.paper().rule
 
 
-def for_preset(rows: Sequence[Row], preset: Preset) -> list[Row]:
+def for_preset(rows: Sequence[Row], preset: str) -> list[Row]:
     """The same rows with the preset's own rule in the place of Boundary Lookahead."""
     own = {LOOKAHEAD: own_rule(preset)}
     return [replace(row, rules=tuple(own.get(rule, rule) for rule in row.rules)) for row in rows]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -64,18 +65,13 @@ class Engine:
 def lost_errors() -> tuple[type[BaseException], ...]:
     """Errors of an executor that say: the worker went away, not: the unit is wrong."""
     errors: list[type[BaseException]] = [BrokenExecutor, CancelledError]
-    try:
-        from distributed.scheduler import KilledWorker
-
-        errors.append(KilledWorker)
-    except ImportError:  # the other engines work without Dask
-        pass
-    try:
-        from submitit.core.utils import UncompletedJobError
-
-        errors.append(UncompletedJobError)
-    except ImportError:
-        pass
+    # An engine that was never loaded raises nothing, and loading it takes a second.
+    for module, name in (
+        ("distributed.scheduler", "KilledWorker"),
+        ("submitit.core.utils", "UncompletedJobError"),
+    ):
+        if module in sys.modules:
+            errors.append(getattr(sys.modules[module], name))
     return tuple(errors)
 
 

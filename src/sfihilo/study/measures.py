@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from sfihilo.history import FloatArray, IntArray
-from sfihilo.study.conditions import RULES
+from sfihilo.study.conditions import KNOWN_RULES
 from sfihilo.study.evaluation import area_under_curve, queries_to_target
 
 REQUIRED = ("preset", "condition", "rule", "user", "query", "metric", "value")
@@ -82,9 +82,9 @@ class Results:
         return sorted({key[1] for key in self.groups if key[0] == preset})
 
     def rules(self, preset: str, condition: str) -> list[str]:
-        """The rules that ran, the paper's three first and in its order."""
+        """The rules that ran, the paper's three first and in its order, a user's own last."""
         found = {key[2] for key in self.groups if key[:2] == (preset, condition)}
-        return [r for r in RULES if r in found] + sorted(found.difference(RULES))
+        return [r for r in KNOWN_RULES if r in found] + sorted(found.difference(KNOWN_RULES))
 
     def curves(self, cell: Cell, metric: str) -> Curves:
         """The stored curves of a metric; `NOTHING` where there are none."""

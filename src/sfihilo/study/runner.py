@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from sfihilo.study.conditions import Unit
 from sfihilo.study.engines import Engine, lost_errors
+from sfihilo.study.lock import only_run
 from sfihilo.study.simulate import run_unit
 from sfihilo.study.store import Provenance, Store, describe, encode
 
@@ -135,7 +136,20 @@ def run(
     if not units:
         return Report((), {})
     store.agree(units[0])
-    clear_partial(store)
+    with only_run(store.units):
+        clear_partial(store)
+        return _run_missing(units, store, engine, watcher, search_path, provenance)
+
+
+def _run_missing(
+    units: Sequence[Unit],
+    store: Store,
+    engine: Engine,
+    watcher: Watcher | None,
+    search_path: Sequence[str],
+    provenance: Provenance | None,
+) -> Report:
+    """Pass after pass over what is missing, until nothing is or nothing more can be done."""
     provenance = provenance or Provenance.here()
     results = str(store.results.resolve()) if engine.shares_files else None
     waiting = [Job(unit, provenance, results, tuple(search_path)) for unit in pending(units, store)]

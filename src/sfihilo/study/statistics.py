@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from sfihilo.history import FloatArray, IntArray, generator
+from sfihilo.history import BoolArray, FloatArray, IntArray, generator
 from sfihilo.study.evaluation import CrossingKind, queries_to_target
 
 RESAMPLES = 4000
@@ -157,11 +158,15 @@ def stars(p_value: float) -> str:
     return "*" * sum(p_value < limit for limit in (0.05, 0.01, 0.001))
 
 
+@lru_cache(maxsize=32)
 def resampled_users(users: int, purpose: str, count: int = RESAMPLES) -> IntArray:
     """Bootstrap draws of user indices (count, users): the same for all that share a purpose."""
     if users < 1:
         raise ValueError(f"expected at least one user, got {users}")
-    return generator(SEED, 0, f"bootstrap {purpose}").integers(0, users, size=(count, users))
+    rng = generator(SEED, 0, f"bootstrap {purpose}")
+    draws: IntArray = rng.integers(0, users, size=(count, users))
+    draws.flags.writeable = False  # shared by all callers
+    return draws
 
 
 def percentiles(draws: FloatArray, level: float) -> tuple[float, float]:
@@ -218,10 +223,75 @@ def mean_crossing(
     if np.isnan(values).any():
         raise ValueError("expected complete curves, got NaN")
     found = queries_to_target(checkpoints, values.mean(axis=0), target)
-    draws = [
-        queries_to_target(checkpoints, values[users].mean(axis=0), target)
-        for users in resampled_users(values.shape[0], "mean", count)
-    ]
-    low, high = percentiles(np.array([draw.queries for draw in draws]), level)
-    beyond = float(np.mean([draw.kind in ("extrapolated", "capped") for draw in draws]))
+    draws, extrapolated = crossings(checkpoints, resampled_means(values, count), target)
+    low, high = percentiles(draws, level)
+    beyond = float(extrapolated.mean())
     return MeanCrossing(Interval(found.queries, low, high, level), found.kind, beyond)
+
+
+def resampled_means(curves: FloatArray, count: int) -> FloatArray:
+    """The mean curve of each bootstrap draw of users (count, checkpoints)."""
+    users = resampled_users(curves.shape[0], "mean", count)
+    # A matrix of draw counts times the curves is the mean of each draw, without a large copy.
+    drawn = np.apply_along_axis(np.bincount, 1, users, minlength=curves.shape[0])
+    means: FloatArray = drawn @ curves / curves.shape[0]
+    return means
+
+
+def crossings(
+    checkpoints: FloatArray, curves: FloatArray, target: float = 0.10
+) -> tuple[FloatArray, BoolArray]:
+    """`queries_to_target` of many curves: where each crosses, and whether that is extrapolated."""
+    found = np.empty(len(curves))
+    extrapolated = np.zeros(len(curves), dtype=bool)
+    falls = (curves[:, :-1] > target) & (curves[:, 1:] <= target)
+    observed = falls.any(axis=1) & (curves[:, 0] > target)
+    rows = np.flatnonzero(observed)
+    if rows.size:
+        place = falls[rows].argmax(axis=1)
+        before, after = curves[rows, place], curves[rows, place + 1]
+        step = checkpoints[place + 1] - checkpoints[place]
+        found[rows] = checkpoints[place] + (target - before) / (after - before) * step
+    for row in np.flatnonzero(~observed):
+        one = queries_to_target(checkpoints, curves[row], target)
+        found[row], extrapolated[row] = one.queries, one.kind in ("extrapolated", "capped")
+    return found, extrapolated
+
+
+def contrast_interval(
+    one: tuple[ArrayLike, ArrayLike],
+    other: tuple[ArrayLike, ArrayLike],
+    level: float = LEVEL,
+    count: int = RESAMPLES,
+) -> Interval:
+    """Change in one condition minus change in another; each is (values, reference), same users."""
+    pairs = [pair(*one), pair(*other)]
+    if pairs[0][0].size != pairs[1][0].size:
+        raise ValueError(
+            f"expected the same users in both, got {pairs[0][0].size} and {pairs[1][0].size}"
+        )
+    users = resampled_users(pairs[0][0].size, "mean", count)
+    means = [(value[users].mean(axis=1), base[users].mean(axis=1)) for value, base in pairs]
+    usable = (means[0][1] != 0) & (means[1][1] != 0)
+    changes = [value[usable] / base[usable] for value, base in means]
+    estimate = np.subtract(*(value.mean() / base.mean() for value, base in pairs))
+    return Interval(float(estimate), *percentiles(changes[0] - changes[1], level), level)
+
+
+def crossing_change(
+    queries: ArrayLike,
+    curves: ArrayLike,
+    reference: ArrayLike,
+    level: float = LEVEL,
+    count: int = 1000,
+) -> Interval:
+    """Change of the mean curve's crossing relative to a reference's, the same users in both."""
+    checkpoints = np.asarray(queries, dtype=np.float64)
+    pairs = [np.asarray(values, dtype=np.float64) for values in (curves, reference)]
+    if pairs[0].shape != pairs[1].shape:
+        raise ValueError(f"expected the same users, got {pairs[0].shape} and {pairs[1].shape}")
+
+    one, two = (crossings(checkpoints, resampled_means(part, count))[0] for part in pairs)
+    mine, theirs = (queries_to_target(checkpoints, part.mean(axis=0)) for part in pairs)
+    estimate = mine.queries / theirs.queries - 1
+    return Interval(estimate, *percentiles(one / two - 1, level), level)

@@ -4,6 +4,7 @@
     <results>/<preset>/<condition>.parquet      packed, one a condition, small enough to commit
     <results>/<preset>/study.json               what all units share: queries, seed, evaluation
     <results>/<preset>/timings.jsonl            wall time, kept out of the reproducible tables
+    <results>/units/<preset>/.lock              held by the run that fills the folder (`lock.py`)
 
 A unit counts as done when it is in either place. The schema of each table carries the version, the
 commit, the settings, the seeds and the environment that made it.
@@ -237,6 +238,16 @@ class Store:
             except json.JSONDecodeError:
                 continue  # a line that a kill cut short; only an estimate is lost
         return found
+
+    def origins(self) -> set[tuple[str, str, str]]:
+        """Version, commit and processor behind all units that are stored."""
+        abouts = [about for path in _sorted(self.packed) for about in _packed_units(path)]
+        abouts += [decode(path)[1] for path in _sorted(self.units)]
+        return {
+            (about["version"], about["commit"], about["environment"]["cpu"])
+            for about in abouts
+            if "commit" in about
+        }
 
     def read(self) -> pd.DataFrame:
         """All results of the preset, packed and raw, as one tidy table with COLUMNS."""

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from math import nan
 from pathlib import Path
@@ -13,7 +14,8 @@ from pathlib import Path
 import pandas as pd
 
 from sfihilo.history import FloatArray
-from sfihilo.study.conditions import LOOKAHEAD, PANELS, Row
+from sfihilo.study.calibration import USER_ERROR, Kind, last_query, reliability_of
+from sfihilo.study.conditions import PANELS, Row, for_preset, own_rule
 from sfihilo.study.measures import Cell, Results, paired
 from sfihilo.study.statistics import (
     Interval,
@@ -29,10 +31,18 @@ COLUMNS = ["panel", "condition", "preset", "rule", "users", "metric", "mean", "l
 MEAN_CURVE = "queries_to_10_of_mean_curve"
 
 _SPEED = (MEAN_CURVE, "queries_to_10", "extrapolated", "preference_error_end")
+# A user's own error, and that of all users' pairs together (`pooled`, see `calibration`).
+_CALIBRATION = tuple(
+    f"{pooled}{name}_{when}"
+    for name in ("ece", "ece_better")
+    for pooled in ("", "pooled_")
+    for when in ("at_200", "end")
+)
+_POOLED = re.compile(r"pooled_(ece|ece_better)_(?:at_(\d+)|end)")
 _ERRORS = tuple(f"preference_error_at_{query}" for query in (50, 100, 200, 500, 1000))
 
 PANEL_METRICS: dict[str, tuple[str, ...]] = {
-    "A": (*_SPEED, *_ERRORS, "preference_loss_end", "ece_at_200", "ece_end"),
+    "A": (*_SPEED, *_ERRORS, "preference_loss_end", *_CALIBRATION),
     "B": (
         *(f"queries_to_10_gap{number}" for number in (2, 3, 4)),
         *(f"preference_error_gap{number}_end" for number in (1, 2, 3, 4)),
@@ -69,7 +79,7 @@ def summarise(results: Results) -> pd.DataFrame:
     rows = []
     for preset in results.presets:
         for panel, metrics in PANEL_METRICS.items():
-            for row in PANELS[panel]:
+            for row in for_preset(PANELS[panel], preset):
                 for rule in shown_rules(results, preset, panel, row):
                     cell = Cell(preset, row.condition.name, rule)
                     rows += [(panel, *one) for one in _cell_rows(results, cell, metrics)]
@@ -84,23 +94,30 @@ def _cell_rows(
     results: Results, cell: Cell, metrics: tuple[str, ...]
 ) -> Iterator[tuple[str, str, str, int, str, float, float, float]]:
     for metric in metrics:
-        if metric == MEAN_CURVE:
-            curves = results.curves(cell, "preference_error")
-            if not curves.count:
-                continue
-            count, interval = (
-                curves.count,
-                mean_crossing(curves.queries, curves.values).interval,
+        found = _measured(results, cell, metric)
+        if found is not None:
+            count, interval = found
+            yield (
+                *(cell.condition, cell.preset, cell.rule, count, metric),
+                *(interval.estimate, interval.low, interval.high),
             )
-        else:
-            values = results.measure(cell, metric)
-            if values.empty:
-                continue
-            count, interval = len(values), mean_interval(values.to_numpy())
-        yield (
-            *(cell.condition, cell.preset, cell.rule, count, metric),
-            *(interval.estimate, interval.low, interval.high),
-        )
+
+
+def _measured(results: Results, cell: Cell, metric: str) -> tuple[int, Interval] | None:
+    """How many users, and what they came to; None where nothing was run."""
+    pooled = _POOLED.fullmatch(metric)
+    if pooled:
+        kind: Kind = "better" if pooled[1] == USER_ERROR["better"] else "answer"
+        query = int(pooled[2]) if pooled[2] else last_query(results, cell)
+        table = reliability_of(results, cell, query, kind)
+        return None if table is None else (len(table.users), table.error())
+    if metric == MEAN_CURVE:
+        curves = results.curves(cell, "preference_error")
+        if not curves.count:
+            return None
+        return curves.count, mean_crossing(curves.queries, curves.values).interval
+    values = results.measure(cell, metric)
+    return None if values.empty else (len(values), mean_interval(values.to_numpy()))
 
 
 def shown_rules(results: Results, preset: str, panel: str, row: Row) -> list[str]:
@@ -121,7 +138,7 @@ def comparisons(results: Results, preset: str, panel: str) -> Iterator[tuple[Cel
     """The pairs of cells that a panel compares: each with its reference."""
     rows = PANELS[panel]
     if panel in BY_CONDITION:
-        cells = [Cell(preset, row.condition.name, LOOKAHEAD) for row in rows]
+        cells = [Cell(preset, row.condition.name, own_rule(preset)) for row in rows]
         yield from ((cell, cells[0]) for cell in cells[1:])
         if panel == "G":
             yield cells[2], cells[1]  # how close the learned decay comes to the known one

@@ -7,15 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.typing import LineStyleType
 
 from sfihilo.history import FloatArray
-from sfihilo.study.statistics import LEVEL, resampled_users
+from sfihilo.study.statistics import LEVEL, resampled_means
 
 
 def mean_band(values: FloatArray, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:
     """Pointwise bootstrap interval of the mean over users, for curves (users, checkpoints)."""
-    users = resampled_users(values.shape[0], "mean", 1000)
-    # A matrix of draw counts times the curves is the mean of each draw, without a large copy.
-    counts = np.apply_along_axis(np.bincount, 1, users, minlength=values.shape[0])
-    draws = counts @ values / values.shape[0]
+    draws = resampled_means(values, 1000)
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from sfihilo.history import FloatArray
-from sfihilo.study.conditions import RULES
+from sfihilo.study.conditions import INFORMATION, RANDOM, own_rule
 from sfihilo.study.evaluation import Crossing, log_fit, queries_to_target
 from sfihilo.study.figures import style
 from sfihilo.study.figures.curves import threshold_line
@@ -54,9 +54,10 @@ def log_extrapolation(results: Results, preset: str = "paper") -> Figure:
     """A column for each rule: an observed crossing above, an extrapolated one below."""
     with style.styled():
         figure = style.new_figure(style.FULL_WIDTH, 3.9)
-        grid = figure.subplots(2, len(RULES), sharey=True)
+        rules = (RANDOM, INFORMATION, own_rule(preset))
+        grid = figure.subplots(2, len(rules), sharey=True)
         for line, kind in enumerate(("observed", "extrapolated")):
-            for axes, rule in zip(grid[line], RULES, strict=True):
+            for axes, rule in zip(grid[line], rules, strict=True):
                 found = representative(examples(results, preset, rule, kind))
                 if found is None:
                     style.not_run(axes, f"no {kind} crossing")

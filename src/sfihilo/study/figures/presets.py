@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
-from sfihilo.history import FloatArray
-from sfihilo.study.conditions import LOOKAHEAD, RULES
+from sfihilo.study.calibration import last_query, reliability_of, shown_checkpoints
+from sfihilo.study.conditions import KNOWN_RULES, own_rule
 from sfihilo.study.figures import style
 from sfihilo.study.figures.curves import mean_curve, threshold_line
 from sfihilo.study.figures.results import users_text
@@ -22,36 +24,53 @@ def preset_colour(preset: str) -> str:
     return PRESET_COLOURS.get(preset, style.RED)
 
 
+def columns(results: Results) -> dict[str, dict[str, str]]:
+    """Title of each column, and the rule that each preset shows in it.
+
+    The presets' own rules stand beside each other, even where they differ; every other rule has a
+    column of its own.
+    """
+    own = {preset: own_rule(preset) for preset in results.presets}
+    ran = {preset: results.rules(preset, "base") for preset in results.presets}
+    rules = sorted(
+        {rule for preset in ran for rule in ran[preset] if rule != own[preset]},
+        key=lambda rule: (KNOWN_RULES.index(rule) if rule in KNOWN_RULES else 9, rule),
+    )
+    found = {style.rule_name(rule): dict.fromkeys(results.presets, rule) for rule in rules}
+    if any(own[preset] in ran[preset] for preset in ran):
+        names = {style.rule_name(rule) for rule in own.values()}
+        found[names.pop() if len(names) == 1 else "Each preset's own rule"] = own
+    return found
+
+
 def preset_curves(results: Results) -> Figure:
     """Preference error above and forward error below, a column for each rule."""
-    rules = sorted(
-        {rule for preset in results.presets for rule in results.rules(preset, "base")},
-        key=lambda rule: (RULES.index(rule) if rule in RULES else len(RULES), rule),
-    )
+    shown = columns(results)
     with style.styled():
         figure = style.new_figure(style.FULL_WIDTH, 4.0)
-        grid = figure.subplots(2, max(1, len(rules)), sharex=True, sharey="row", squeeze=False)
-        for column, rule in enumerate(rules):
-            draw_rule(grid[0][column], results, rule, "preference_error")
-            draw_rule(grid[1][column], results, rule, "forward_rmse")
-            grid[0][column].set_title(style.rule_name(rule))
+        grid = figure.subplots(2, max(1, len(shown)), sharex=True, sharey="row", squeeze=False)
+        for column, (title, rules) in enumerate(shown.items()):
+            draw_rule(grid[0][column], results, rules, "preference_error")
+            draw_rule(grid[1][column], results, rules, "forward_rmse")
+            grid[0][column].set_title(title)
             grid[1][column].set_xlabel("queries")
         for axes in (grid[0][0], grid[1][0]):  # shared, so only once everything is drawn
             axes.set_ylim(0, None)
             axes.set_xlim(0, None)
         grid[0][0].set_ylabel("preference error")
         grid[1][0].set_ylabel("forward RMSE")
-        if not rules:
+        if not shown:
             style.not_run(grid[0][0])
             style.not_run(grid[1][0])
     return figure
 
 
-def draw_rule(axes: Axes, results: Results, rule: str, metric: str) -> None:
-    """One metric of one rule under every preset."""
+def draw_rule(axes: Axes, results: Results, rules: Mapping[str, str], metric: str) -> None:
+    """One metric under every preset, each by its rule."""
     counts = []
     scale = 100 if metric == "preference_error" else 1
-    for preset in results.presets:
+    named = len(set(rules.values())) > 1
+    for preset, rule in rules.items():
         curves = results.curves(Cell(preset, "base", rule), metric)
         if curves.count:
             counts.append(curves.count)
@@ -60,7 +79,7 @@ def draw_rule(axes: Axes, results: Results, rule: str, metric: str) -> None:
                 curves.queries,
                 scale * curves.values,
                 colour=preset_colour(preset),
-                label=f"{preset} settings",
+                label=f"{preset} settings" + (f", {style.short_name(rule)}" if named else ""),
                 line=style.PRESET_LINES.get(preset, "dotted"),
             )
     style.users_note(axes, users_text(counts))
@@ -70,84 +89,63 @@ def draw_rule(axes: Axes, results: Results, rule: str, metric: str) -> None:
         axes.legend(loc="upper right")
 
 
-def pooled_reliability(results: Results, cell: Cell, query: int) -> FloatArray:
-    """Rows (pairs, confidence, share correct) of all users together, empty bins left out."""
-    rows = []
-    for name in sorted(key[3] for key in results.groups if key[:3] == tuple(cell)):
-        if not (name.startswith("reliability_") and name.endswith("_count")):
-            continue
-        count, confidence, correct = (
-            at_query(results, cell, name.replace("count", what), query)
-            for what in ("count", "confidence", "correct")
-        )
-        if count.size:
-            weights = count / count.sum()
-            rows.append((count.sum(), weights @ confidence, weights @ correct))
-    return np.array(rows, dtype=float).reshape(-1, 3)
-
-
-def at_query(results: Results, cell: Cell, metric: str, query: int) -> FloatArray:
-    """Values of the users that have this metric at a checkpoint (a bin may be empty for some)."""
-    group = results.groups[(*cell, metric)]
-    chosen = group[group["query"] == query].sort_values("user")["value"]
-    values: FloatArray = chosen.to_numpy(dtype=float)
-    return values
-
-
-def reliability(results: Results, rule: str = LOOKAHEAD) -> Figure:
+def reliability(results: Results) -> Figure:
     """Stated confidence against how often it was right, after 200 queries and at the end."""
     with style.styled():
-        figure = style.new_figure(style.FULL_WIDTH * 0.72, 2.9)
-        last = [
-            curves.queries[-1]
-            for preset in results.presets
-            if (curves := results.curves(Cell(preset, "base", rule), "ece")).count
-        ]
-        checkpoints = shown_checkpoints(int(max(last, default=0)))
+        figure = style.new_figure(style.FULL_WIDTH * 0.78, 3.3)
+        ends = [last_query(results, own_cell(preset)) for preset in results.presets]
+        checkpoints = shown_checkpoints(max(ends, default=0))
         row = figure.subplots(1, max(1, len(checkpoints)), sharey=True, squeeze=False)[0]
         if not checkpoints:
             style.not_run(row[0])
-        for axes, query in zip(row, checkpoints, strict=False):
-            draw_reliability(axes, results, rule, query)
+            return figure
+        for axes, query in zip(row, checkpoints, strict=True):
+            draw_reliability(axes, results, query)
         row[0].set_ylabel("share of predictions that were right")
+        keys = [
+            Line2D([], [], color=style.BLACK, marker="o", markersize=3.5, linewidth=1.3),
+            Line2D([], [], color=style.BLACK, linewidth=0.7),
+        ]
+        words = ["that one side is truly better", "that the person will answer so (noisy)"]
+        row[-1].legend(keys, words, loc="lower right", title="confidence", title_fontsize=6.4)
     return figure
 
 
-def shown_checkpoints(end: int) -> list[int]:
-    """After 200 queries and at the end, whichever of them exist."""
-    return sorted({query for query in (200, end) if 0 < query <= end})
+def own_cell(preset: str) -> Cell:
+    """The standard condition under a preset's own rule."""
+    return Cell(preset, "base", own_rule(preset))
 
 
-def draw_reliability(axes: Axes, results: Results, rule: str, query: int) -> None:
+def draw_reliability(axes: Axes, results: Results, query: int) -> None:
     """One checkpoint: a line for each preset; below the diagonal is overconfident."""
     axes.plot([0.5, 1], [0.5, 1], color=style.BLACK, linewidth=0.7, linestyle=(0, (3, 3)))
     counts = []
     for preset in results.presets:
-        cell = Cell(preset, "base", rule)
-        table = pooled_reliability(results, cell, query)
-        if not len(table):
+        cell, colour = own_cell(preset), preset_colour(preset)
+        better = reliability_of(results, cell, query, "better")
+        answer = reliability_of(results, cell, query, "answer")
+        if answer is not None:
+            table = answer.pooled()
+            axes.plot(table[:, 1], table[:, 2], color=colour, linewidth=0.7)
+        if better is None:
             continue
-        errors = results.measure(cell, f"ece_at_{query}")
-        counts.append(len(errors))
-        axes.plot(
-            table[:, 1],
-            table[:, 2],
-            color=preset_colour(preset),
-            linestyle=style.PRESET_LINES.get(preset, "dotted"),
-            label=f"{preset} settings, error {errors.mean():.3f}",
-        )
-        axes.scatter(
-            table[:, 1],
-            table[:, 2],
-            s=60 * table[:, 0] / table[:, 0].max() + 4,
-            color=preset_colour(preset),
-            linewidths=0,
-            alpha=0.7,
+        counts.append(len(better.users))
+        table = better.pooled()
+        axes.plot(table[:, 1], table[:, 2], color=colour, linewidth=1.5)
+        sizes = 60 * table[:, 0] / table[:, 0].max() + 4
+        axes.scatter(table[:, 1], table[:, 2], s=sizes, color=colour, linewidths=0, alpha=0.7)
+        axes.annotate(
+            f"{preset} settings, {style.short_name(cell.rule)}: ECE {better.error().estimate:.3f}",
+            xy=(0, 1),
+            xycoords="axes fraction",
+            xytext=(5, -2 - 9 * len(counts)),
+            textcoords="offset points",
+            fontsize=6.6,
+            fontweight="bold",
+            color=colour,
         )
     axes.set_title(f"After {query:,} queries")
     axes.set_xlabel("stated confidence")
     style.users_note(axes, users_text(counts))
     axes.set_xlim(0.49, 1.01)
-    axes.set_ylim(0.45, 1.02)
-    if counts:
-        axes.legend(loc="upper left", title="calibration", title_fontsize=6.4)
+    axes.set_ylim(0.45, 1.06)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
-from sfihilo.study.conditions import LOOKAHEAD, PANELS, RANDOM, RULES
+from sfihilo.study.conditions import KNOWN_RULES, PANELS, RANDOM, own_rule
 from sfihilo.study.evaluation import queries_to_target
 from sfihilo.study.figures import style
 from sfihilo.study.figures.boxes import Box, Group, grouped_boxes
@@ -70,7 +70,7 @@ def rule_groups(
     for label, condition, metric in places:
         boxes = []
         rules = results.rules(preset, condition)
-        others = tuple(rule for rule in rules if rule not in RULES)
+        others = tuple(rule for rule in rules if rule not in KNOWN_RULES)
         for rule in rules:
             cell, random = Cell(preset, condition, rule), Cell(preset, condition, RANDOM)
             values = results.measure(cell, metric).to_numpy(dtype=float)
@@ -96,7 +96,7 @@ def panel_learning(axes: Axes, results: Results, preset: str) -> None:
     """A: mean learning curves of the rules and where they cross 10 %."""
     counts, crossings = [], []
     rules = results.rules(preset, "base")
-    others = tuple(rule for rule in rules if rule not in RULES)
+    others = tuple(rule for rule in rules if rule not in KNOWN_RULES)
     for rule in rules:
         curves = results.curves(Cell(preset, "base", rule), "preference_error")
         if not curves.count:
@@ -115,16 +115,22 @@ def panel_learning(axes: Axes, results: Results, preset: str) -> None:
 
 
 def mark_crossings(axes: Axes, crossings: Sequence[tuple[float, str]]) -> None:
-    """A square at each crossing; neighbours write their number on different sides of the line."""
+    """A square at each crossing; the first writes its number to the left below, the last to the
+    right below, those between above, so that neighbours do not meet.
+    """
+    last = len(crossings) - 1
     for place, (queries, colour) in enumerate(sorted(crossings)):
-        below = place % 2 == 0
+        side: Literal["left", "center", "right"] = (
+            "right" if place == 0 else "left" if place == last else "center"
+        )
+        below = side != "center"
         axes.plot([queries], [10], marker="s", markersize=3.4, color=colour, zorder=5)
         axes.annotate(
             f"{queries:.0f}",
             (queries, 10),
-            xytext=(-2, -3) if below else (1, 3),
+            xytext=({"right": -2, "center": 0, "left": 2}[side], -3 if below else 3),
             textcoords="offset points",
-            ha="right" if below else "left",
+            ha=side,
             va="top" if below else "bottom",
             fontsize=6.2,
             fontweight="bold",
@@ -193,7 +199,8 @@ def panel_forward(axes: Axes, results: Results, preset: str) -> None:
 
 def panel_models(axes: Axes, results: Results, preset: str) -> None:
     """F: learning curves with a nonlinear and with a linear reward."""
-    draw_variants(axes, results, preset, "F", "preference_error", (style.BLUE, style.RED))
+    colours = (style.rule_colour(own_rule(preset)), style.RED)
+    draw_variants(axes, results, preset, "F", "preference_error", colours)
 
 
 def panel_drift(axes: Axes, results: Results, preset: str) -> None:
@@ -204,13 +211,13 @@ def panel_drift(axes: Axes, results: Results, preset: str) -> None:
 def draw_variants(
     axes: Axes, results: Results, preset: str, panel: str, metric: str, colours: Sequence[str]
 ) -> None:
-    """Mean curves of a panel's conditions under Boundary Lookahead, noted against the first."""
+    """Mean curves of a panel's conditions under the preset's own rule, noted against the first."""
     tests = panel_tests(results, preset, panel)
     tested = TESTED[panel][0]
-    first = Cell(preset, PANELS[panel][0].condition.name, LOOKAHEAD)
+    first = Cell(preset, PANELS[panel][0].condition.name, own_rule(preset))
     counts = []
     for row, colour in zip(PANELS[panel], colours, strict=True):
-        cell = Cell(preset, row.condition.name, LOOKAHEAD)
+        cell = Cell(preset, row.condition.name, own_rule(preset))
         curves = results.curves(cell, metric)
         if not curves.count:
             continue
@@ -236,12 +243,14 @@ def panel_misspecified(axes: Axes, results: Results, preset: str, panel: str) ->
     """H and I: final preference error when outcomes are missing or superfluous."""
     tests = panel_tests(results, preset, panel)
     metric = TESTED[panel][0]
-    complete = Cell(preset, PANELS[panel][0].condition.name, LOOKAHEAD)
+    complete = Cell(preset, PANELS[panel][0].condition.name, own_rule(preset))
     groups = []
     for row in PANELS[panel]:
-        cell = Cell(preset, row.condition.name, LOOKAHEAD)
+        cell = Cell(preset, row.condition.name, own_rule(preset))
         values = 100 * results.measure(cell, metric).to_numpy(dtype=float)
-        box = Box(values, style.BLUE, "", note_of(tests, cell, complete, metric))
+        box = Box(
+            values, style.rule_colour(own_rule(preset)), "", note_of(tests, cell, complete, metric)
+        )
         groups.append(Group(row.label, (box,) if values.size else ()))
     draw_groups(axes, groups, False, False, 0.14)
     if any(group.boxes for group in groups):
@@ -303,24 +312,26 @@ def share_misspecified_scale(drawn: dict[str, Axes]) -> None:
 def rule_legend(figure: SubFigure, results: Results, preset: str) -> None:
     """One legend for all panels, above them, with what the marks mean."""
     rules = results.rules(preset, "base")
-    others = tuple(rule for rule in rules if rule not in RULES)
+    others = tuple(rule for rule in rules if rule not in KNOWN_RULES)
     handles = [
         Patch(color=style.rule_colour(rule, others), label=style.rule_name(rule)) for rule in rules
     ]
     figure.legend(handles=handles, loc="upper left", ncols=len(handles), columnspacing=1.4)
     lines = (
         (
-            0.45,
+            0.99,
             0.62,
+            "right",
             "* p < 0.05, ** p < 0.01, *** p < 0.001: paired t-test, Holm-corrected in a panel",
         ),
         (
             0.012,
             0.14,
+            "left",
             f"{preset.capitalize()} settings. Boxes and points: users. Bands: 95 % bootstrap "
             "interval of the mean. "
             "Percentages: change of the mean from Random (F\u2013I: from the first).",
         ),
     )
-    for x, y, text in lines:
-        figure.text(x, y, text, fontsize=5.8, color="#555555")
+    for x, y, side, text in lines:
+        figure.text(x, y, text, ha=side, fontsize=5.8, color="#555555")

@@ -29,16 +29,27 @@ ORANGE, SKY, GREEN, BLUE, RED, PINK = (
     "#CC79A7",
 )
 
-RULE_COLOURS = {"random": GREY, "mutual_information": ORANGE, "boundary_lookahead": BLUE}
+RULE_COLOURS = {
+    "random": GREY,
+    "mutual_information": ORANGE,
+    "boundary_lookahead": BLUE,
+    "global_pairs": GREEN,
+}
 RULE_NAMES = {
     "random": "Random",
     "mutual_information": "Mutual Information",
     "boundary_lookahead": "Boundary Lookahead",
+    "global_pairs": "Global Pair Lookahead",
 }
-SHORT_NAMES = {"mutual_information": "MI", "boundary_lookahead": "BL"}
-RULE_MARKERS = {"random": "o", "mutual_information": "s", "boundary_lookahead": "D"}
+SHORT_NAMES = {"mutual_information": "MI", "boundary_lookahead": "BL", "global_pairs": "GPL"}
+RULE_MARKERS = {
+    "random": "o",
+    "mutual_information": "s",
+    "boundary_lookahead": "D",
+    "global_pairs": "^",
+}
 PRESET_LINES: dict[str, LineStyleType] = {"paper": (0, (4, 1.6)), "default": "solid"}
-OTHER_COLOURS = (GREEN, PINK, RED, SKY, BLACK)
+OTHER_COLOURS = (PINK, RED, SKY, BLACK)
 SEQUENCE = (BLUE, ORANGE, GREEN, RED, PINK, SKY)
 
 FULL_WIDTH, HALF_WIDTH = 7.2, 3.5

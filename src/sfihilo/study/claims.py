@@ -1,0 +1,349 @@
+"""The paper's claims as data, and the rule by which each is called reproduced.
+
+A claim (section "Results and discussion", appendix `app:policy-reward-gap`) is one row: what the
+paper says, and one or more checks. A check is a measured quantity, the paper's own figure for it
+where it states one, and what must hold. Adding a claim is adding a row to `CLAIMS`.
+
+    expectation  yes                                      leaning                       no
+    below v      the interval is below v                  the estimate is               otherwise
+    above v      the interval is above v                  the estimate is               otherwise
+    near v       the interval is within v +- tolerance    the estimate is               otherwise
+    like v       v is in the interval, the estimate       one of the two                otherwise
+                 within 20 % of v
+    no_effect v  v is in the interval                     -                             otherwise
+    mean_below v the estimate is below v                  -                             otherwise
+
+All checks yes: reproduced. All no: not. Anything between: partly. With fewer than `FEWEST` users
+nothing is concluded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sfihilo.study.conditions import BASE, INFORMATION, LOOKAHEAD, RANDOM
+from sfihilo.study.measures import Cell, Results
+from sfihilo.study.quantities import (
+    Measured,
+    Quantity,
+    change,
+    contrast,
+    crossing,
+    crossing_against,
+    level,
+)
+
+FEWEST = 6
+ALL_USERS = 30
+Kind = Literal["below", "above", "near", "like", "no_effect", "mean_below"]
+Answer = Literal["yes", "leaning", "no"]
+Verdict = Literal["reproduced", "partly", "not", "not run yet"]
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What must hold of a quantity (see the table atop this module)."""
+
+    kind: Kind
+    value: float = 0.0
+    tolerance: float = 0.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One measurable part of a claim."""
+
+    what: str
+    quantity: Quantity
+    expected: Expectation
+    paper: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of the paper."""
+
+    panel: str
+    text: str
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim beside what was measured; None where a check could not be measured."""
+
+    claim: Claim
+    measured: tuple[Measured | None, ...]
+
+    @property
+    def users(self) -> int:
+        """The number of users behind the weakest check."""
+        return min(0 if one is None else one.users for one in self.measured)
+
+    @property
+    def answers(self) -> tuple[Answer | None, ...]:
+        """What each check says; None where there are too few users to say anything."""
+        return tuple(
+            None if one is None or one.users < FEWEST else judge(one, check.expected)
+            for one, check in zip(self.measured, self.claim.checks, strict=True)
+        )
+
+    @property
+    def verdict(self) -> Verdict:
+        """The whole claim, by the rule atop this module."""
+        answers = self.answers
+        if None in answers:
+            return "not run yet"
+        if all(answer == "yes" for answer in answers):
+            return "reproduced"
+        return "not" if all(answer == "no" for answer in answers) else "partly"
+
+
+def judge(measured: Measured, expected: Expectation) -> Answer:
+    """Whether a quantity is as expected, by the table atop this module."""
+    low, high, estimate = (
+        measured.interval.low,
+        measured.interval.high,
+        measured.interval.estimate,
+    )
+    value, reach = expected.value, expected.tolerance
+    covered = low <= value <= high
+    sure, leaning = {
+        "below": (high < value, estimate < value),
+        "above": (low > value, estimate > value),
+        "near": (value - reach <= low and high <= value + reach, abs(estimate - value) <= reach),
+        "like": (
+            covered and abs(estimate - value) <= 0.2 * abs(value),
+            covered or abs(estimate - value) <= 0.2 * abs(value),
+        ),
+        "no_effect": (covered, False),
+        "mean_below": (estimate < value, False),
+    }[expected.kind]
+    return "yes" if sure else "leaning" if leaning else "no"
+
+
+def findings(results: Results) -> list[Finding]:
+    """Every claim of the paper beside the stored results."""
+    return [
+        Finding(claim, tuple(check.quantity(results) for check in claim.checks)) for claim in CLAIMS
+    ]
+
+
+def _cell(condition: str, rule: str = LOOKAHEAD) -> Cell:
+    return Cell("paper", condition, rule)
+
+
+def _gain(metric: str, rule: str, condition: str = BASE.name) -> tuple[str, Cell, Cell]:
+    """A rule's change of a measure from Random in the same condition."""
+    return metric, _cell(condition, rule), _cell(condition, RANDOM)
+
+
+BELOW, ABOVE = Expectation("below"), Expectation("above")
+Q10, END, GAP = "queries_to_10", "preference_error_end", "final_policy_gap"
+_DIMENSIONS = {2: "d02", 4: "d04", 6: "d06", 8: "base", 10: "d10", 12: "d12"}
+_NAMES = {RANDOM: "Random", INFORMATION: "Mutual Information", LOOKAHEAD: "Boundary Lookahead"}
+_COUNTS = {RANDOM: 958, INFORMATION: 563, LOOKAHEAD: 413}
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "A",
+        "Random, Mutual Information and Boundary Lookahead need 958, 563 and 413 queries until "
+        "the mean curve reaches 10 % error.",
+        tuple(
+            Check(
+                _NAMES[rule], crossing(_cell("base", rule)), Expectation("like", count), f"{count}"
+            )
+            for rule, count in _COUNTS.items()
+        ),
+    ),
+    Claim(
+        "A",
+        "Relative to Random, Mutual Information saves 41 % of the queries and Boundary "
+        "Lookahead 57 %.",
+        tuple(
+            Check(
+                f"{_NAMES[rule]} against Random, mean curves",
+                crossing_against(_cell("base", rule), _cell("base", RANDOM)),
+                Expectation("like", _COUNTS[rule] / _COUNTS[RANDOM] - 1),
+                f"{100 * (_COUNTS[rule] / _COUNTS[RANDOM] - 1):+.0f} %".replace("-", "−"),
+            )
+            for rule in (INFORMATION, LOOKAHEAD)
+        ),
+    ),
+    Claim(
+        "A",
+        "Boundary Lookahead needs fewer queries than either of the others.",
+        (
+            Check("against Random, a count a user", change(*_gain(Q10, LOOKAHEAD)), BELOW),
+            Check(
+                "against Mutual Information, a count a user",
+                change(Q10, _cell("base"), _cell("base", INFORMATION)),
+                BELOW,
+            ),
+        ),
+    ),
+    Claim(
+        "B",
+        "The relative benefit of Boundary Lookahead is largest where reward gaps are small.",
+        (
+            Check(
+                "its gain at gaps 0.04-0.08 less its gain at gaps above 0.16",
+                contrast(_gain(f"{Q10}_gap2", LOOKAHEAD), _gain(f"{Q10}_gap4", LOOKAHEAD)),
+                BELOW,
+            ),
+        ),
+    ),
+    Claim(
+        "B",
+        "On the easiest pairs, Mutual Information is worse than Random, and Boundary Lookahead "
+        "keeps its advantage.",
+        (
+            Check(
+                "Mutual Information against Random, gaps above 0.16",
+                change(*_gain(f"{Q10}_gap4", INFORMATION)),
+                ABOVE,
+            ),
+            Check(
+                "Boundary Lookahead against Random, gaps above 0.16",
+                change(*_gain(f"{Q10}_gap4", LOOKAHEAD)),
+                BELOW,
+            ),
+        ),
+    ),
+    Claim(
+        "C",
+        "Mutual Information loses its advantage as dimensions are added, and ends up worse than "
+        "Random at d = 12.",
+        (
+            Check("against Random at d = 4", change(*_gain(Q10, INFORMATION, "d04")), BELOW),
+            Check(
+                "its gain at d = 12 less its gain at d = 4",
+                contrast(_gain(Q10, INFORMATION, "d12"), _gain(Q10, INFORMATION, "d04")),
+                ABOVE,
+            ),
+            Check("against Random at d = 12", change(*_gain(Q10, INFORMATION, "d12")), ABOVE),
+        ),
+    ),
+    Claim(
+        "C",
+        "Boundary Lookahead keeps its advantage over Random at every dimensionality.",
+        tuple(
+            Check(f"against Random at d = {dim}", change(*_gain(Q10, LOOKAHEAD, name)), BELOW)
+            for dim, name in _DIMENSIONS.items()
+        ),
+    ),
+    Claim(
+        "D",
+        "Boundary Lookahead learns the forward model as well as Random does; Mutual Information "
+        "learns it worse.",
+        (
+            Check(
+                "Boundary Lookahead's RMSE area against Random's (equal: within 5 %)",
+                change(*_gain("forward_rmse_auc", LOOKAHEAD)),
+                Expectation("near", 0.0, 0.05),
+            ),
+            Check(
+                "Mutual Information's RMSE area against Random's",
+                change(*_gain("forward_rmse_auc", INFORMATION)),
+                ABOVE,
+            ),
+        ),
+    ),
+    Claim(
+        "E",
+        "Noise raises the number of queries, and the relative gain of active querying with it.",
+        (
+            Check(
+                "Random's queries, double noise against none",
+                change(Q10, _cell("noise2", RANDOM), _cell("noise0", RANDOM)),
+                ABOVE,
+            ),
+            *(
+                Check(
+                    f"gain of {_NAMES[rule]} with double noise less that without noise",
+                    contrast(_gain(Q10, rule, "noise2"), _gain(Q10, rule, "noise0")),
+                    BELOW,
+                )
+                for rule in (INFORMATION, LOOKAHEAD)
+            ),
+        ),
+    ),
+    Claim(
+        "F",
+        "A linear reward model saturates above 10 % error, while the Gaussian process goes on "
+        "improving.",
+        (
+            Check(
+                "error of the linear model at the end",
+                level(_cell("linear"), END),
+                Expectation("above", 0.10),
+                "above 10 %",
+            ),
+            Check(
+                "linear: from 500 to 1,000 queries (saturated: within 10 %)",
+                change(END, _cell("linear"), _cell("linear"), "preference_error_at_500"),
+                Expectation("near", 0.0, 0.10),
+            ),
+            Check(
+                "Gaussian process: from 500 to 1,000 queries",
+                change(END, _cell("base"), _cell("base"), "preference_error_at_500"),
+                BELOW,
+            ),
+        ),
+    ),
+    Claim(
+        "G",
+        "Under motor adaptation, learned decay comes close to known decay and has a lower late "
+        "error than no weighting.",
+        (
+            Check(
+                "late RMSE, learned against known decay (close: within 5 %)",
+                change("forward_rmse_late", _cell("drift_learned"), _cell("drift_known")),
+                Expectation("near", 0.0, 0.05),
+            ),
+            Check(
+                "late RMSE, learned decay against unweighted",
+                change("forward_rmse_late", _cell("drift_learned"), _cell("drift_unweighted")),
+                BELOW,
+            ),
+        ),
+    ),
+    Claim(
+        "H",
+        "Missing outcomes that matter do more harm than extra ones that do not.",
+        tuple(
+            Check(
+                f"final error, {count} missing against {count} extra",
+                change(END, _cell(f"missing{count}"), _cell(f"extra{count}")),
+                ABOVE,
+            )
+            for count in (1, 2, 3, 5)
+        ),
+    ),
+    Claim(
+        "I",
+        "Extra outcomes cost only a modest amount of accuracy.",
+        tuple(
+            Check(
+                f"final error, {count} extra against none (modest: within 25 %)",
+                change(END, _cell(f"extra{count}"), _cell("d10")),
+                Expectation("near", 0.0, 0.25),
+            )
+            for count in (1, 5)
+        ),
+    ),
+    Claim(
+        "gap",
+        "The final policies are comparable: both active rules have a lower mean reward gap than "
+        "Random, and no difference is significant.",
+        tuple(
+            Check(f"{_NAMES[rule]} against Random: {words}", change(*_gain(GAP, rule)), expected)
+            for rule in (INFORMATION, LOOKAHEAD)
+            for words, expected in (
+                ("lower on average", Expectation("mean_below")),
+                ("no clear difference", Expectation("no_effect")),
+            )
+        ),
+    ),
+)
