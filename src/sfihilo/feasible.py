@@ -121,9 +121,16 @@ class Feasible:
 
     def _listed(self, dimension: int) -> FloatArray:
         listed = np.asarray(self.choices, dtype=float)
-        if listed.ndim != 2 or listed.shape[1] != dimension or not np.isfinite(listed).all():
+        if listed.ndim != 2 or listed.shape[1] != dimension:
             raise ValueError(
-                f"choices: expected finite rows of {dimension} numbers, got shape {listed.shape}"
+                f"choices: expected rows of {dimension} numbers, got shape {listed.shape}"
+            )
+        # Not finite is not inside either.
+        outside = np.flatnonzero(~((listed >= 0) & (listed <= 1)).all(axis=1))
+        if outside.size:
+            raise ValueError(
+                f"choices: expected numbers in [0, 1], got row {outside[0]}: "
+                f"{listed[outside[0]].tolist()}"
             )
         return listed
 

@@ -30,7 +30,7 @@ from sfihilo.history import (
 from sfihilo.inverse import InverseBelief, RewardPosterior
 from sfihilo.querying import Selection, Situation
 from sfihilo.querying import random as random_policy
-from sfihilo.recency import Decay, recency_weights, select_with_decay
+from sfihilo.recency import Decay, recency_weights, require_search, select_with_decay
 from sfihilo.rules import rule as named_rule
 from sfihilo.selection import Recommendation, final_policy
 from sfihilo.settings import Settings
@@ -95,6 +95,8 @@ def begin(settings: Settings, seed: int) -> State:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ValueError(f"seed: expected a whole number from 0, got {seed!r}")
     seed = int(seed)
+    if settings.recency.variant != "unweighted":
+        require_search()
     named_rule(settings.rule)  # an unknown name should fail here, not at the first question
     features = inv.feature_map(
         settings.inverse, settings.outcome_dim, generator(seed, 0, "features")
@@ -115,7 +117,7 @@ def begin(settings: Settings, seed: int) -> State:
 @_finite
 def look(state: State, feasible: Feasible | None = None) -> Selection:
     """The next query's policy with all that its rule looked at."""
-    feasible = EVERYWHERE if feasible is None else feasible
+    feasible = _feasible_set(feasible)
     settings, anchor = state.settings, state.history.anchor
 
     def random(purpose: str) -> np.random.Generator:
@@ -183,10 +185,19 @@ def recommend(state: State, feasible: Feasible | None = None) -> Recommendation:
         state.settings.selection,
         state.forward,
         state.posterior(),
-        EVERYWHERE if feasible is None else feasible,
+        _feasible_set(feasible),
         state.settings.policy_dim,
         generator(state.seed, state.round, "recommend"),
     )
+
+
+def _feasible_set(feasible: object) -> Feasible:
+    """The border of everything that takes a feasible set."""
+    if feasible is None:
+        return EVERYWHERE
+    if not isinstance(feasible, Feasible):
+        raise ValueError(f"feasible: expected a Feasible or None, got {feasible!r}")
+    return feasible
 
 
 def _checked(state: State, query: Query, response: Response) -> tuple[Query, Response]:
@@ -269,9 +280,9 @@ def load(text: str) -> State:
     settings = Settings.from_dict(record["settings"])
     start = begin(settings, record["seed"])
     history = History(
-        np.array(record["policies"], dtype=float).reshape(-1, settings.policy_dim),
-        _filled(record["outcomes"], settings.outcome_dim),
-        _filled(record["anchors"], settings.outcome_dim),
+        _filled(record["policies"], settings.policy_dim, "policies"),
+        _filled(record["outcomes"], settings.outcome_dim, "outcomes"),
+        _filled(record["anchors"], settings.outcome_dim, "anchors"),
         tuple(known_choice(choice) for choice in record["choices"]),
     )
     hyper = Hyperparameters(*record["hyper"])
@@ -376,8 +387,8 @@ def _rows(values: FloatArray) -> list[list[float] | None]:
     return [None if np.isnan(row).any() else row.tolist() for row in values]
 
 
-def _filled(rows: list[list[float] | None], size: int) -> FloatArray:
-    missing = [np.nan] * size
-    return np.array([missing if row is None else row for row in rows], dtype=float).reshape(
-        -1, size
-    )
+def _filled(rows: list[list[float] | None], size: int, name: str) -> FloatArray:
+    """Checked rows, with NaN where there was nothing."""
+    missing = np.full(size, np.nan)
+    filled = [missing if row is None else unit_vector(row, size, name) for row in rows]
+    return np.array(filled, dtype=float).reshape(-1, size)

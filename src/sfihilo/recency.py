@@ -11,6 +11,7 @@ weights     omega_i           (t,)
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -79,6 +80,14 @@ def recency_weights(
     closeness = np.exp(-np.minimum(distance**2 / (2 * decay.bandwidth**2), 700))
     raw = np.maximum(closeness, floor)
     return np.asarray(raw / raw.mean())  # eq:app_recency_weights
+
+
+def require_search() -> None:
+    """Raise where the decay search could not run: at the beginning, not in the 17th trial."""
+    if importlib.util.find_spec("optuna") is None:
+        raise ValueError(
+            "recency: expected Optuna for the decay search, got none: pip install 'sfihilo[drift]'"
+        )
 
 
 def select_with_decay(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any, TypeVar
 
 from sfihilo.forward import ForwardSettings
@@ -54,8 +55,9 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("policy_dim", "outcome_dim"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name}: expected a whole number from 1, got {value!r}")
+            object.__setattr__(self, name, int(value))  # NumPy's whole numbers are not JSON's
         for name in ("measurement", "reward"):
             if not 0 <= getattr(self.noise, name) < 1:
                 raise ValueError(

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space, Trial
+from sfihilo.experiment.figure import answer_hits
 from sfihilo.experiment.report import report, write_report
 from sfihilo.experiment.sensitivity import best_ranges, drives, ranked
 from sfihilo.history import Choice
 from sfihilo.settings import Settings
-from tests.experiment.people import EXOSKELETON, LEAN, finish, memory_folder
+from tests.experiment.people import EXOSKELETON, LEAN, finish, good, memory_folder
 
 SPACE = Space(
     {"torque": Parameter(0, 60, unit="Nm"), "timing": Parameter(0, 1)},
@@ -95,7 +96,7 @@ def test_an_empty_session_has_a_report_too() -> None:
         assert "nothing to explain" in report(session)
         finish(session, "same", 0.1)
         path = write_report(session, folder / "r.html")
-        assert "Only 1 comparisons" in path.read_text()
+        assert "Only 1 comparison so far" in path.read_text()
 
 
 def test_a_closed_session_still_has_a_report() -> None:
@@ -106,3 +107,26 @@ def test_a_closed_session_still_has_a_report() -> None:
         session.close()
         assert "closed" in report(session)
         assert np.isfinite([d.share[0] for d in drives(session.state, EXOSKELETON)]).all()
+
+
+def test_only_what_the_learner_heard_is_counted() -> None:
+    with memory_folder() as folder, Lab(folder / "lab.db") as lab:
+        session = lab.create(EXOSKELETON, "P1", 1, settings=LEAN)
+        first = session.ask()
+        session.choose(first, "new")  # nobody asked
+        session.measure(first, good(session))
+        finish(session, "new", 0.1)
+        third = session.ask()
+        session.measure(third, {"metabolic_rate": 4, "comfort": None})
+        session.choose(third, "new")  # it cannot be told what was preferred
+        finish(session, "previous", 0.3)
+        finish(session, "same", 0.2)
+        html = report(session)
+        heard = len(session.state.inverse.labels)
+        assert heard == 3
+        assert f"5 answers, {heard} learned from" in html
+        assert f"Only {heard} comparisons so far" in html
+        numbers, _ = answer_hits(session.record)
+        told = session.record.trials[1]
+        assert told.model["chance_new"] == 0.5  # nothing was known: no prediction
+        assert numbers.tolist() == [4]

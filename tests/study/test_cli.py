@@ -158,18 +158,38 @@ def test_another_budget_needs_another_folder(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_stops_in_order_and_keeps_what_is_done(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sfihilo.study.cli", "run", "A", "--scale", "smoke"]
-    command += ["--rule", "random", "--queries", "25", "--out", str(tmp_path), "--workers", "1"]
+    # Tests in the background inherit a SIGINT that is ignored; a person's command does not.
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "sfihilo.study.cli"]
+    command += [
+        "run",
+        "A",
+        "--scale",
+        "smoke",
+        "--rule",
+        "random",
+        "--queries",
+        "25",
+        "--out",
+        str(tmp_path),
+        "--workers",
+        "1",
+    ]
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    process = subprocess.Popen(
-        [*command, "--users", "200"], stderr=subprocess.PIPE, text=True, env=environment
-    )
     units = Store(tmp_path, "paper").units
-    while not list(units.glob("*.parquet")):
-        assert process.poll() is None
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    with subprocess.Popen(
+        [*command, "--users", "200"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        try:
+            while not list(units.glob("*.parquet")):
+                assert process.poll() is None
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert "the same command goes on" in said
     assert "Traceback" not in said

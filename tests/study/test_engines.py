@@ -14,7 +14,7 @@ from sfihilo.study.conditions import Unit
 from sfihilo.study.engines import Engine, lost_errors
 from sfihilo.study.runner import run
 from sfihilo.study.store import Store
-from tests.study.tiny import PROVENANCE, contents, tiny_units
+from tests.study.tiny import PROVENANCE, children_named, contents, tiny_units
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +40,10 @@ class KillsOneWorker:
     def note(self, unit: Unit, seconds: float | None) -> None:
         if self.killed:
             return
-        for child in psutil.Process().children(recursive=True):
-            if "spawn_main" in " ".join(child.cmdline()):
-                self.killed.append(child.pid)
-                child.kill()
-                return
+        for child in children_named("spawn_main"):
+            self.killed.append(child.pid)
+            child.kill()
+            return
 
 
 def test_dask_with_a_worker_killed_equals_local(tmp_path: Path, local: dict[str, bytes]) -> None:
@@ -99,8 +98,7 @@ def test_submitit_jobs_are_cancelled_when_the_runner_leaves(tmp_path: Path) -> N
 
 
 def submitit_processes() -> list[psutil.Process]:
-    ours = psutil.Process().children(recursive=True)
-    return [child for child in ours if "submitit" in " ".join(child.cmdline())]
+    return children_named("submitit")
 
 
 def test_local_workers_use_one_thread_and_give_way() -> None:

@@ -20,7 +20,7 @@ from sfihilo.study.lock import FolderBusyError, only_run
 from sfihilo.study.runner import Forecast, Job, execute, pending, run
 from sfihilo.study.store import Store
 from tests.study import tiny
-from tests.study.tiny import PROVENANCE, contents, tiny_unit, tiny_units
+from tests.study.tiny import PROVENANCE, children_named, contents, tiny_unit, tiny_units
 
 ROOT = Path(__file__).parents[2]
 
@@ -104,11 +104,8 @@ class Recorder:
         self.noted.append((unit.key, seconds is not None))
         if self.victim:
             self.victim = False
-            for child in psutil.Process().children(recursive=True):
-                if "loky" in " ".join(child.cmdline()) and "popen_loky" in " ".join(
-                    child.cmdline()
-                ):
-                    os.kill(child.pid, signal.SIGKILL)
+            for child in children_named("popen_loky"):
+                os.kill(child.pid, signal.SIGKILL)
 
 
 def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
+
+import psutil
 
 from sfihilo.study.conditions import Condition, Preset, Unit
 from sfihilo.study.engines import Engine
@@ -20,6 +23,16 @@ EVALUATION = EvaluationSettings(
     pairs_per_bin=20, pair_policies=300, error_policies=50, pool_policies=200, pool_samples=2
 )
 PROVENANCE = Provenance("test", "test")
+
+
+def children_named(word: str) -> list[psutil.Process]:
+    """Our living descendants with this word in their command."""
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # it may end, or be a zombie, meanwhile
+            if word in " ".join(child.cmdline()):
+                found.append(child)
+    return found
 
 
 def tiny_unit(

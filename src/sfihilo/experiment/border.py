@@ -33,6 +33,11 @@ def short_text(value: object) -> str:
     return value
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things in words: "1 trial", "2 trials"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def require_unfinished(trial: Trial) -> None:
     """Raise if nothing more is expected of the trial."""
     if trial.ended:

@@ -57,6 +57,7 @@ def new(
     seed: Annotated[int | None, typer.Option(help="Random if left out; it is recorded.")] = None,
     name: Annotated[str | None, typer.Option("--session", "-s", help="Name of your own.")] = None,
     db: Db = DEFAULT_DB,
+    key: Key = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
@@ -67,12 +68,15 @@ def new(
         described = space_from_tables(tables, str(space))
         settings, protocol = session_options(tables.get("session", {}), str(space))
     with lab_at(db, make=True, actor=actor) as lab:
-        chosen = secrets.randbelow(2**31) if seed is None else seed
+        begun = lab.log.begun(key) if key is not None and seed is None else None
+        if seed is None:  # a retry means the seed that was drawn the first time
+            seed = secrets.randbelow(2**31) if begun is None else int(begun.body["seed"])
         session = lab.create(
-            described, participant, chosen, settings=settings, protocol=protocol, session=name
-        )
-        if not screen.json({"session": session.id, "seed": chosen, "db": str(db)}):
-            screen.say(f"Session {session.id} begun in {db} (seed {chosen}). Next: session ask")
+            described, participant, seed,
+            settings=settings, protocol=protocol, session=name, key=key,
+        )  # fmt: skip
+        if not screen.json({"session": session.id, "seed": seed, "db": str(db)}):
+            screen.say(f"Session {session.id} begun in {db} (seed {seed}). Next: session ask")
 
 
 @app.command(name="list")

@@ -92,13 +92,14 @@ def veto(
         Screen(as_json).trial(session.record, found)
 
 
-def amend(
+def amend(  # noqa: PLR0913 - each is an option of the command
     trial: Annotated[int, typer.Argument(help="The trial to correct.")],
     values: Annotated[list[str] | None, typer.Argument(help="NAME=VALUE for each outcome.")] = None,
     choice: Annotated[str | None, typer.Option(help="new, previous, same or none.")] = None,
     why: Reason = "",
     name: Name = None,
     db: Db = DEFAULT_DB,
+    key: Key = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
@@ -106,7 +107,7 @@ def amend(
     answer = UNCHANGED if choice is None else None if choice == "none" else choice
     with session_at(db, name, actor) as session:
         outcome = values_of(values) if values else UNCHANGED
-        found = session.amend(trial, why=why, outcome=outcome, choice=answer)
+        found = session.amend(trial, why=why, outcome=outcome, choice=answer, key=key)
         Screen(as_json).trial(session.record, found)
 
 
@@ -130,38 +131,42 @@ def redo(
 
 
 def interrupt(
-    why: Why = "", name: Name = None, db: Db = DEFAULT_DB, actor: Actor = None,
+    why: Why = "", name: Name = None, db: Db = DEFAULT_DB, key: Key = None, actor: Actor = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """The person stops, for minutes or days."""
     with session_at(db, name, actor) as session:
-        report_status(session.interrupt(why).status, as_json)
+        report_status(session.interrupt(why, key=key).status, as_json)
 
 
 def resume(
-    name: Name = None, db: Db = DEFAULT_DB, actor: Actor = None, as_json: Json = False
-) -> None:
+    name: Name = None, db: Db = DEFAULT_DB, key: Key = None, actor: Actor = None,
+    as_json: Json = False,
+) -> None:  # fmt: skip
     """The person is back (asking does this too)."""
     with session_at(db, name, actor) as session:
-        report_status(session.resume().status, as_json)
+        report_status(session.resume(key=key).status, as_json)
 
 
 def note(
     text: Annotated[str, typer.Argument(help="What to write down.")],
-    name: Name = None, db: Db = DEFAULT_DB, actor: Actor = None, as_json: Json = False,
+    name: Name = None, db: Db = DEFAULT_DB, key: Key = None, actor: Actor = None,
+    as_json: Json = False,
 ) -> None:  # fmt: skip
     """Write something into the record."""
     with session_at(db, name, actor) as session:
-        report_status(session.note(text).status, as_json)
+        report_status(session.note(text, key=key).status, as_json)
 
 
 def close(
-    why: Why = "", name: Name = None, db: Db = DEFAULT_DB, actor: Actor = None,
+    why: Why = "", name: Name = None, db: Db = DEFAULT_DB, key: Key = None, actor: Actor = None,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """End the session for good."""
     with session_at(db, name, actor) as session:
-        report_status(session.close(why).status, as_json)
+        if key is not None and name is None:  # repeated, it would close the next open session
+            raise ValueError("--key: expected --session with it, so that a retry means the same")
+        report_status(session.close(why, key=key).status, as_json)
 
 
 def restore(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfihilo.experiment.advice import Advice
+from sfihilo.experiment.lesson import heard
 from sfihilo.experiment.record import Record
 from sfihilo.experiment.sensitivity import BestRange, Drive, ranked
 
@@ -29,7 +30,7 @@ def learning(record: Record) -> bytes:
         answers.plot(numbers, _moving(right) * 100, color=ACCENT, lw=2)
         answers.plot(numbers, right * 100, ".", color=ACCENT, alpha=0.25, ms=5)
     answers.axhline(50, color=QUIET, ls="--", lw=1)
-    answers.text(0.99, 51, "guessing", color=QUIET, ha="right", va="bottom", fontsize=8,
+    answers.text(1.01, 50, "guessing", color=QUIET, ha="left", va="center", fontsize=8,
                  transform=answers.get_yaxis_transform())  # fmt: skip
     answers.set(ylim=(-4, 104), xlabel="trial", ylabel="%", title="Answers predicted right")
     numbers, errors = outcome_errors(record)
@@ -38,15 +39,23 @@ def learning(record: Record) -> bytes:
         outcomes.plot(numbers, errors * 100, ".", color=WARM, alpha=0.25, ms=5)
         outcomes.set_ylim(0, None)
     outcomes.set(xlabel="trial", ylabel="% of range", title="Error of predicted outcomes")
+    for axis in (answers, outcomes):
+        axis.xaxis.get_major_locator().set_params(integer=True)  # there is no trial 2.5
     return _png(figure)
 
 
 def answer_hits(record: Record) -> tuple[np.ndarray, np.ndarray]:
-    """Trial numbers, and 1 or 0 for each answer predicted right or wrong beforehand."""
+    """Trial numbers, and 1 or 0 for each answer predicted right or wrong beforehand.
+
+    Only answers that the learner heard, and for which it had a prediction: a half is none.
+    """
+    used = heard(record)
     rows = [
         (trial.number, float((trial.model["chance_new"] > 0.5) == (trial.choice == "new")))
         for trial in record.trials
-        if trial.learned_choice in ("new", "previous") and trial.model["chance_new"] is not None
+        if trial.number in used
+        and trial.choice != "same"
+        and trial.model["chance_new"] not in (None, 0.5)
     ]
     return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
 
@@ -117,6 +126,7 @@ def policies(record: Record, advice: Advice, ranges: Sequence[BestRange]) -> byt
         axis.set_visible(False)
     for axis in flat[max(count - columns, 0) : count]:
         axis.set_xlabel("trial")
+        axis.xaxis.get_major_locator().set_params(integer=True)
         axis.tick_params(labelbottom=True)
     return _png(figure)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from sfihilo.experiment.chain import Verdict
+from sfihilo.experiment.chain import Verdict, canonical
 from sfihilo.experiment.log import Log
-from sfihilo.experiment.problems import Stale
+from sfihilo.experiment.problems import KeyConflict, Stale
 from sfihilo.experiment.record import Protocol, Record, fold
 from sfihilo.experiment.session import Session
 from sfihilo.experiment.snapshot import Snapshots
@@ -64,9 +64,14 @@ class Lab:
         settings: Settings | None = None,
         protocol: Protocol | None = None,
         session: str | None = None,
+        key: str | None = None,
         actor: str | None = None,
     ) -> Session:
-        """Begin a session. `participant` is a code; who it is goes to `identify`, if anywhere."""
+        """Begin a session. `participant` is a code; who it is goes to `identify`, if anywhere.
+
+        With a `key`, repeating the call gives the session that it began; keys of `create` belong
+        to the file.
+        """
         if not isinstance(space, Space):
             raise ValueError(f"space: expected a Space, got {type(space).__name__}")
         code = participant_code(participant)
@@ -82,7 +87,10 @@ class Lab:
             "seed": int(seed),
             "versions": _versions(),
         }
-        name = self._begun(session, code, body, actor or self.actor)
+        actor = actor or self.actor
+        name = self._begun_before(session, body, key, actor)
+        if name is None:
+            name = self._begun(session, body, key, actor)
         return self.open(name, functions=space.functions, actor=actor)
 
     def open(
@@ -124,14 +132,31 @@ class Lab:
         """Forget who a participant is; the record, which only has the code, stays as it is."""
         return self.log.erase_identity(participant_code(participant))
 
+    def _begun_before(
+        self, session: str | None, body: Mapping[str, Any], key: str | None, actor: str | None
+    ) -> str | None:
+        """The session that the key stands for; an upgrade between two tries changes nothing."""
+        stored = None if key is None else self.log.begun(key)
+        if stored is None:
+            return None
+        before = canonical({**stored.body, "versions": {}})
+        same = before == canonical({**body, "versions": {}}) and stored.actor == actor
+        if not same or session not in (None, stored.session):
+            raise KeyConflict(
+                f"key {key!r} already stands for session {stored.session!r}, "
+                "which was begun with another content"
+            )
+        return stored.session
+
     def _begun(
-        self, session: str | None, code: str, body: Mapping[str, Any], actor: str | None
+        self, session: str | None, body: Mapping[str, Any], key: str | None, actor: str | None
     ) -> str:
         """The first event of a session whose name nobody took."""
+        code = body["participant"]
         if session is not None:
             name = session_name(session)
             try:
-                self.log.append(name, "opened", body, expected=0, actor=actor)
+                self.log.append(name, "opened", body, key=key, expected=0, actor=actor)
             except Stale:
                 raise ValueError(f"session: expected a new name, {name!r} is taken") from None
             return name
@@ -141,7 +166,7 @@ class Lab:
             if name in taken:
                 continue
             try:
-                self.log.append(name, "opened", body, expected=0, actor=actor)
+                self.log.append(name, "opened", body, key=key, expected=0, actor=actor)
             except Stale:
                 continue  # somebody else just took it
             return name

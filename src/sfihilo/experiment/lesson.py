@@ -41,6 +41,16 @@ def lessons(record: Record) -> tuple[Lesson, ...]:
     return tuple(told)
 
 
+def heard(record: Record) -> frozenset[int]:
+    """Numbers of the trials whose answer the learner learns from: both outcomes are known."""
+    told = [trial for trial in record.trials if trial.ended and trial.ending != "undone"]
+    return frozenset(
+        trial.number
+        for trial, lesson in zip(told, lessons(record), strict=True)
+        if lesson.choice is not None and lesson.outcome is not None
+    )
+
+
 class Digests:
     """Names for the learner's state after none, one, ... all of the lessons.
 

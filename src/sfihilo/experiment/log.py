@@ -165,6 +165,13 @@ class Log:
         """The event that a key of a session stands for, if there is one."""
         return self._run(lambda c: _by_key(c, session, key))
 
+    def begun(self, key: str) -> Event | None:
+        """The first event of the session that was begun under a key, if there is one."""
+        check_name(key, "key")
+        query = f"SELECT {COLUMNS} FROM events WHERE number = 1 AND key = ? ORDER BY seq LIMIT 1"
+        rows = self._run(lambda c: _fetch(c, query, (key,)))
+        return _event(rows[0]) if rows else None
+
     def sessions(self) -> list[str]:
         """Names of all sessions, in the order of their first event."""
         query = "SELECT session FROM events WHERE number = 1 ORDER BY seq"

@@ -12,10 +12,12 @@ from pathlib import Path
 
 from sfihilo.experiment import figure
 from sfihilo.experiment.advice import Advice
+from sfihilo.experiment.border import counted
+from sfihilo.experiment.lesson import heard
 from sfihilo.experiment.record import Record
 from sfihilo.experiment.sensitivity import BestRange, Drive, best_ranges, drives, ranked
 from sfihilo.experiment.session import Session
-from sfihilo.experiment.trial import Trial
+from sfihilo.experiment.trial import TAKEN_OUT, Trial
 
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1f2933}
@@ -43,7 +45,7 @@ def report(session: Session) -> str:
     record, state = session.record, session.state
     title = f"Session {record.session}"
     parts = [f"<h1>{escape(title)}</h1>", _summary(record)]
-    compared = sum(trial.learned_choice is not None for trial in record.trials)
+    compared = len(heard(record))
     if record.anchor_trial is None or compared == 0:
         parts.append("<p>Nothing was compared yet: there is nothing to explain.</p>")
     else:
@@ -51,7 +53,7 @@ def report(session: Session) -> str:
         found, ranges = drives(state, record.space), best_ranges(state, record.space)
         if compared < FEW_COMPARISONS:
             parts.append(
-                f"<p class=warn>Only {compared} comparisons so far: read the intervals, not the "
+                f"<p class=warn>Only {counted(compared, 'comparison')} so far: read the intervals, not the "
                 "middle.</p>"
             )
         parts += [
@@ -74,11 +76,12 @@ def report(session: Session) -> str:
 
 def _summary(record: Record) -> str:
     ended = [trial for trial in record.trials if trial.status == "complete"]
-    answers = sum(trial.answered for trial in record.trials)
+    answers = sum(trial.answered and trial.ending not in TAKEN_OUT for trial in record.trials)
     return (
         f"<p class=quiet>Participant {escape(record.participant)} · opened "
         f"{escape(record.opened[:16].replace('T', ' '))} UTC · {record.status} · "
-        f"{len(ended)} complete trials · {answers} answers · {record.refused} refused inputs</p>"
+        f"{counted(len(ended), 'complete trial')} · {counted(answers, 'answer')}, "
+        f"{len(heard(record))} learned from · {counted(record.refused, 'refused input')}</p>"
     )
 
 
@@ -142,9 +145,10 @@ def _known(record: Record) -> str:
     if not len(recent) or not len(last):
         return "<p>Too few trials to say.</p>"
     return (
-        f"<p>Each answer and outcome was predicted before it came. Of the last {len(recent)} "
-        f"answers, {int(recent.sum())} were predicted right; the last {len(last)} outcomes were "
-        f"off by {last.mean():.1%} of their range. Queries are chosen where the answer is "
+        "<p>Each answer and outcome was predicted before it came. Of the last "
+        f"{counted(len(recent), 'answer')} with a prediction, {int(recent.sum())} came as "
+        f"predicted; over the last {counted(len(last), 'trial')}, the outcomes were off by "
+        f"{last.mean():.1%} of their range. Queries are chosen where the answer is "
         "uncertain, so this understates what is known elsewhere.</p>"
     )
 
@@ -155,7 +159,7 @@ def _trials(record: Record) -> str:
     rows = [_trial_row(record, trial) for trial in record.trials]
     numeric = set(range(3, 3 + len(space.policy) + len(space.outcomes)))
     return (
-        f"<details open><summary>{len(rows)} trials</summary>"
+        f"<details open><summary>{counted(len(rows), 'trial')}</summary>"
         f"{_table(headings, rows, numeric)}</details>"
     )
 

@@ -298,24 +298,26 @@ class Session:
         return self._writer.correct("redone", redo_target, "redo", why, key, actor)
 
     @_in_turn
-    def interrupt(self, why: str = "", *, actor: str | None = None) -> Record:
+    def interrupt(
+        self, why: str = "", *, key: str | None = None, actor: str | None = None
+    ) -> Record:
         """The person stops, for minutes or days."""
-        return self._writer.mark("interrupted", {"why": short_text(why)}, actor)
+        return self._writer.mark("interrupted", {"why": short_text(why)}, actor, key)
 
     @_in_turn
-    def resume(self, *, actor: str | None = None) -> Record:
+    def resume(self, *, key: str | None = None, actor: str | None = None) -> Record:
         """The person is back; with `reanchor`, the last condition is walked again first."""
-        return self._writer.mark("resumed", {}, actor)
+        return self._writer.mark("resumed", {}, actor, key)
 
     @_in_turn
-    def note(self, text: str, *, actor: str | None = None) -> Record:
+    def note(self, text: str, *, key: str | None = None, actor: str | None = None) -> Record:
         """Write something down."""
-        return self._writer.mark("note", {"text": short_text(text)}, actor)
+        return self._writer.mark("note", {"text": short_text(text)}, actor, key)
 
     @_in_turn
-    def close(self, why: str = "", *, actor: str | None = None) -> Record:
+    def close(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Record:
         """End the session for good: it can be read, not continued."""
-        return self._writer.mark("closed", {"why": short_text(why)}, actor)
+        return self._writer.mark("closed", {"why": short_text(why)}, actor, key)
 
     @_in_turn
     def recommend(self, feasible: Mapping[str, Any] | None = None) -> Advice:

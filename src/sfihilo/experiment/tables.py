@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfihilo.experiment.chain import Event
-from sfihilo.experiment.lesson import lessons
+from sfihilo.experiment.lesson import heard
 from sfihilo.experiment.record import TRIAL_MADE, Record, taken_back
 from sfihilo.experiment.trial import Trial
 
@@ -145,17 +145,13 @@ def answers_table(record: Record) -> Table:
         Column("choice", "text", "what the person answered", levels=CHOICES),
         Column("learned", "boolean", "whether the learner uses it: both outcomes are known"),
     )
-    told = [trial for trial in record.trials if trial.ended and trial.ending != "undone"]
-    used = {
-        trial.number: lesson.choice is not None and lesson.outcome is not None
-        for trial, lesson in zip(told, lessons(record), strict=True)
-    }
+    used = heard(record)
     rows = tuple(
         {
             **_keys(record, trial),
             "compare_with": trial.compare_with,
             "choice": trial.choice or "cannot_say",
-            "learned": used.get(trial.number, False),
+            "learned": trial.number in used,
         }
         for trial in record.trials
         if trial.answered

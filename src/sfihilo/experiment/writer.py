@@ -66,21 +66,26 @@ class Writer:
             event = target(self.journal.events)
             if event is None:
                 raise ValueError(f"{verb}: there is nothing to {verb}")
+        elif stored.kind != kind or "event" not in stored.body:
+            raise KeyConflict(f"key {key!r} already stands for a {stored.kind!r} event")
         else:
             event = self.journal.events[stored.body["event"] - 1]
         body = {"event": event.number, "kind": event.kind, "why": short_text(why)}
         self.journal.write(kind, body, key, actor or self.actor)
         return event
 
-    def mark(self, kind: str, body: Mapping[str, Any], actor: str | None) -> Record:
+    def mark(
+        self, kind: str, body: Mapping[str, Any], actor: str | None, key: str | None = None
+    ) -> Record:
         """One event about the session as a whole."""
         record = self.journal.refresh()
-        self.require_open()
-        if kind == "interrupted" and record.interrupted:
-            raise ValueError(f"session {self.journal.session} is interrupted already")
-        if kind == "resumed" and not record.interrupted:
-            raise ValueError(f"session {self.journal.session} is not interrupted")
-        self.journal.write(kind, body, None, actor or self.actor)
+        if self.journal.find(key) is None:  # a retry is compared with what is stored, not checked
+            self.require_open()
+            if kind == "interrupted" and record.interrupted:
+                raise ValueError(f"session {self.journal.session} is interrupted already")
+            if kind == "resumed" and not record.interrupted:
+                raise ValueError(f"session {self.journal.session} is not interrupted")
+        self.journal.write(kind, body, key, actor or self.actor)
         return self.journal.record
 
     def emit(self, kind: str, made: Proposal, source: Source, **more: Any) -> Trial:
