@@ -65,3 +65,24 @@ def test_rows_and_sidecar_belong_together(dataset: Path) -> None:
         "sub-P07\t2",
         "sub-pilot3\t1",
     ]
+
+
+def test_labels_that_would_be_the_same_get_a_number(tmp_path: Path) -> None:
+    names = [("P-1", "a-b"), ("P-1", "ab"), ("p1", "A.B"), ("P1", "abx2")]
+    with memory_folder() as folder, Lab(folder / "lab.db") as lab:
+        for code, name in names:
+            session = lab.create(EXOSKELETON, code, 1, settings=LEAN, session=name)
+            Person(EXOSKELETON, 1).walk(session, 1)
+        export(lab, tmp_path, formats=["bids"])
+    found = {}
+    for path in (tmp_path / "bids").glob("sub-*/ses-*/beh/*.json"):
+        sidecar = json.loads(path.read_text())
+        place = path.relative_to(tmp_path / "bids").parts[:2]
+        found[sidecar["ParticipantCode"], sidecar["SessionName"]] = place
+    assert found == {
+        ("P-1", "a-b"): ("sub-P1", "ses-ab"),
+        ("P-1", "ab"): ("sub-P1", "ses-abx2"),
+        ("p1", "A.B"): ("sub-p1x2", "ses-ABx3"),
+        ("P1", "abx2"): ("sub-P1x3", "ses-abx2x2"),
+    }
+    assert validated(tmp_path / "bids") == (0, [])

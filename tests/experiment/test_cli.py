@@ -262,3 +262,21 @@ def test_a_table_in_a_pipe_is_as_wide_as_it_needs(folder: Path) -> None:
     one_trial(4, None)
     assert "effort" in run("show")
     assert "participant P07" in run("show")
+
+
+def test_what_is_intact_is_recovered_from_a_damaged_file(folder: Path) -> None:
+    begin()
+    one_trial(4, None)
+    one_trial(6.25, "new")
+    with Lab(folder / "sfihilo.db") as lab:
+        whole = len(list(lab.log.events()))
+    content = bytearray(Path("sfihilo.db").read_bytes())
+    place = content.rindex(b"6.25")
+    content[place] = ord("7")
+    Path("damaged.db").write_bytes(content)
+    said = run("ask", "--db", "damaged.db", code=3)
+    assert "session recover" in said
+    saved = loaded("recover", "--db", "damaged.db", "--out", "rescued.db")["saved"]
+    assert 0 < saved < whole
+    assert "intact" in run("verify", "--db", "rescued.db")
+    assert "exists" in run("recover", "--db", "damaged.db", "--out", "rescued.db", code=1)

@@ -133,3 +133,17 @@ def test_sessions_that_interleave_equal_sessions_alone(folder: Path) -> None:
             session = lab.create(space, f"P{number}", number, settings=LEAN)
             Person(space, number).walk(session, trials)
             assert [t.to_dict() for t in session.trials] == together[number]
+
+
+@pytest.mark.parametrize(
+    ("knob", "rule"),
+    [(Parameter(0, 10), "a > 20"), (Parameter(0, 10, start=0, max_step=1), "a > 5")],
+)
+def test_a_space_that_allows_nothing_makes_no_session(
+    folder: Path, knob: Parameter, rule: str
+) -> None:
+    space = Space({"a": knob}, {"o": Outcome(0, 1)}, (rule,))
+    with Lab(folder / "lab.db") as lab:
+        with pytest.raises(ValueError, match="expected at least one policy"):
+            lab.create(space, "P1", 1, settings=LEAN)
+        assert lab.sessions() == []

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
-from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space, Trial
-from sfihilo.experiment.figure import answer_hits
+from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space, Trial, figure
 from sfihilo.experiment.report import report, write_report
 from sfihilo.experiment.sensitivity import best_ranges, drives, ranked
 from sfihilo.history import Choice
@@ -126,7 +126,26 @@ def test_only_what_the_learner_heard_is_counted() -> None:
         assert heard == 3
         assert f"5 answers, {heard} learned from" in html
         assert f"Only {heard} comparisons so far" in html
-        numbers, _ = answer_hits(session.record)
+        numbers, _ = figure.answer_hits(session.record)
         told = session.record.trials[1]
         assert told.model["chance_new"] == 0.5  # nothing was known: no prediction
         assert numbers.tolist() == [4]
+
+
+@pytest.mark.parametrize("trials", [0, 2, 3, 5])
+def test_trials_are_whole_numbers_on_every_axis(
+    trials: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(figure, "_png", drawn.append)
+    with memory_folder() as folder, Lab(folder / "lab.db") as lab:
+        session = lab.create(EXOSKELETON, "P1", 1, settings=LEAN)
+        for step in range(trials):
+            finish(session, "new", 0.1 * step)
+        figure.learning(session.record)
+        if trials:
+            best = best_ranges(session.state, EXOSKELETON)
+            figure.policies(session.record, session.recommend(), best)
+    for axis in [axis for made in drawn for axis in made.axes]:
+        ticks = axis.xaxis.get_majorticklocs()
+        assert (ticks == np.round(ticks)).all()

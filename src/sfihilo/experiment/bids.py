@@ -1,20 +1,22 @@
 """A BIDS dataset of behavioural data (`beh`) from sessions: one TSV and one sidecar a session.
 
 Policy, outcomes, answer and prediction of a trial stand in one row, since BIDS keeps one table a
-run. Labels keep letters and digits only, as BIDS asks; the record's own names stand in the tables.
+run. Labels keep letters and digits only, as BIDS asks, and get a number where two would be alike;
+the record's own names stand in the sidecars.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from sfihilo.experiment.export import write_csv
 from sfihilo.experiment.lab import Lab
+from sfihilo.experiment.record import Record
 from sfihilo.experiment.tables import Column, Row, Table, tables
 
 BIDS_VERSION = "1.10.0"
@@ -27,20 +29,18 @@ def write_bids(lab: Lab, folder: Path, sessions: Sequence[str]) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     written = _write_head(folder)
     people: dict[str, int] = {}
-    labels: set[tuple[str, str]] = set()
-    for name in sessions:
-        record = lab.record(name)
-        subject, session = _label(record.participant), _label(name)
-        if (subject, session) in labels:
-            raise ValueError(f"session {name}: its BIDS label {session!r} is taken by another")
-        labels.add((subject, session))
+    records = {name: lab.record(name) for name in sessions}
+    subjects = unique_labels(record.participant for record in records.values())
+    labels = unique_labels(sessions)
+    for name, record in records.items():
+        subject, session = subjects[record.participant], labels[name]
         people[subject] = people.get(subject, 0) + 1
         table = joined(tables(record, list(lab.log.events(name))))
         place = folder / f"sub-{subject}" / f"ses-{session}" / "beh"
         place.mkdir(parents=True, exist_ok=True)
         stem = f"sub-{subject}_ses-{session}_task-{TASK}_beh"
         written.append(write_csv(table, place / f"{stem}.tsv", delimiter="\t", missing=MISSING))
-        written.append(_write_json(place / f"{stem}.json", _sidecar(table)))
+        written.append(_write_json(place / f"{stem}.json", _sidecar(table, record)))
     rows = tuple(
         {"participant_id": f"sub-{subject}", "sessions": count} for subject, count in people.items()
     )
@@ -111,11 +111,13 @@ def _write_head(folder: Path) -> list[Path]:
     return [_write_json(folder / "dataset_description.json", description), readme]
 
 
-def _sidecar(table: Table) -> dict[str, Any]:
+def _sidecar(table: Table, record: Record) -> dict[str, Any]:
     described: dict[str, Any] = {
         "TaskName": TASK,
         "TaskDescription": "Execute a policy, then compare it with the previous one.",
         "Instructions": "Which of the last two conditions do you prefer?",
+        "ParticipantCode": record.participant,
+        "SessionName": record.session,
     }
     for column in table.columns:
         entry: dict[str, Any] = {"Description": column.about}
@@ -127,8 +129,21 @@ def _sidecar(table: Table) -> dict[str, Any]:
     return described
 
 
-def _label(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]", "", name)
+def unique_labels(names: Iterable[str]) -> dict[str, str]:
+    """A label for each name, in order; the second that would be called "ab" is "abx2".
+
+    Upper and lower case count as the same: some file systems do not tell them apart.
+    """
+    labels: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in dict.fromkeys(names):
+        plain = label = re.sub(r"[^A-Za-z0-9]", "", name)
+        number = 2
+        while label.lower() in taken:
+            label, number = f"{plain}x{number}", number + 1
+        taken.add(label.lower())
+        labels[name] = label
+    return labels
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> Path:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from sfihilo.experiment import cli_operator
+from sfihilo.experiment.border import counted
 from sfihilo.experiment.cli_common import (
     DEFAULT_DB,
     INTEGRITY_ERROR,
@@ -36,6 +37,7 @@ from sfihilo.experiment.cli_common import (
 from sfihilo.experiment.log import verify as verify_file
 from sfihilo.experiment.parameter import finite_number
 from sfihilo.experiment.record import Protocol
+from sfihilo.experiment.recovery import recover as recover_file
 from sfihilo.experiment.space import read_toml, space_from_tables
 from sfihilo.settings import Settings
 
@@ -220,7 +222,9 @@ def recommend(
         rows: list[list[object]] = [
             [name, value, space.policy[name].unit] for name, value in advice.policy.items()
         ]
-        screen.table(f"Recommended after {advice.trials} trials", ["set", "value", "unit"], rows)
+        screen.table(
+            f"Recommended after {counted(advice.trials, 'trial')}", ["set", "value", "unit"], rows
+        )
         units = {name: outcome.unit for name, outcome in space.outcomes.items()}
         screen.table(
             "Expected, with 95 % intervals",
@@ -267,6 +271,22 @@ def verify(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
         fail(f"{db}: {place}{verdict.reason}", INTEGRITY_ERROR)
     if not as_json:
         screen.say(f"{db}: {verdict.count} events, {verdict.reason}")
+
+
+@app.command()
+def recover(
+    out: Annotated[Path, typer.Option("--out", "-o", help="New file for what is intact.")],
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Save the events before the first damaged one to a new file; the damaged one stays."""
+    screen = Screen(as_json)
+    with errors():
+        if not db.exists():
+            raise ValueError(f"there is no file {db}")
+        saved = recover_file(db, out)
+    if not screen.json({"saved": saved, "out": str(out)}):
+        screen.say(f"{saved} intact events saved to {out}; {db} was left as it is")
 
 
 @app.command()

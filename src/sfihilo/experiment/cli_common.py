@@ -44,7 +44,8 @@ def errors() -> Iterator[None]:
     try:
         yield
     except (Damaged, NotALog) as problem:
-        fail(str(problem), INTEGRITY_ERROR)
+        advice = "'session verify' says where, 'session recover' saves what is intact"
+        fail(f"{problem} ({advice})", INTEGRITY_ERROR)
     except (LogProblem, ValueError, OSError) as problem:
         fail(str(problem), USER_ERROR)
 
@@ -128,11 +129,12 @@ class Screen:
 
     def say(self, text: str) -> None:
         """A line for people."""
-        Console(highlight=False).print(text, markup=False)
+        Console(highlight=False).print(text, markup=False, soft_wrap=True)
 
     def table(self, title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """A table for people; values that are numbers stand to the right."""
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+        self.say(title)  # a title of the table itself would be wrapped to the table's width
+        table = Table(box=box.SIMPLE_HEAD)
         for place, heading in enumerate(headings):
             numeric = any(isinstance(row[place], int | float) for row in rows)
             justify: Any = "right" if numeric else "left"

@@ -40,7 +40,7 @@ def learning(record: Record) -> bytes:
         outcomes.set_ylim(0, None)
     outcomes.set(xlabel="trial", ylabel="% of range", title="Error of predicted outcomes")
     for axis in (answers, outcomes):
-        axis.xaxis.get_major_locator().set_params(integer=True)  # there is no trial 2.5
+        _whole_trials(axis)
     return _png(figure)
 
 
@@ -126,9 +126,17 @@ def policies(record: Record, advice: Advice, ranges: Sequence[BestRange]) -> byt
         axis.set_visible(False)
     for axis in flat[max(count - columns, 0) : count]:
         axis.set_xlabel("trial")
-        axis.xaxis.get_major_locator().set_params(integer=True)
+        _whole_trials(axis)
         axis.tick_params(labelbottom=True)
     return _png(figure)
+
+
+def _whole_trials(axis: Axes) -> None:
+    """Ticks at whole numbers even where there is one trial only: there is no trial 2.5."""
+    from matplotlib.ticker import MaxNLocator
+
+    whole = MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True, min_n_ticks=1)
+    axis.xaxis.set_major_locator(whole)
 
 
 def _moving(values: np.ndarray) -> np.ndarray:

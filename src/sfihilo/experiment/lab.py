@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from sfihilo.experiment.chain import Verdict, canonical
 from sfihilo.experiment.log import Log
 from sfihilo.experiment.problems import KeyConflict, Stale
@@ -18,6 +20,7 @@ from sfihilo.experiment.record import Protocol, Record, fold
 from sfihilo.experiment.session import Session
 from sfihilo.experiment.snapshot import Snapshots
 from sfihilo.experiment.space import Space
+from sfihilo.feasible import Feasible
 from sfihilo.learner import begin
 from sfihilo.settings import Settings
 
@@ -78,6 +81,7 @@ class Lab:
         protocol = protocol or Protocol()
         settings = _fitted(settings or Settings.default(), space, protocol)
         begin(settings, seed)  # what the learner would refuse must not become a session
+        _require_some_policy(space)
         body = {
             "format": FORMAT,
             "participant": code,
@@ -202,6 +206,19 @@ def _fitted(settings: Settings, space: Space, protocol: Protocol) -> Settings:
     return replace(
         settings, policy_dim=len(space.free), outcome_dim=len(space.outcomes), recency=recency
     )
+
+
+def _require_some_policy(space: Space) -> None:
+    """Raise if the first question would fail: no policy is allowed where the device is."""
+    try:
+        lower, upper = space.box((space.start,) if space.start else ())
+        reachable = Feasible(lower, upper, accepts=space.allows if space.constraints else None)
+        reachable.sample(1, len(space.free), np.random.default_rng(0), None)
+    except ValueError as error:
+        raise ValueError(
+            "space: expected at least one policy within the bounds, the constraints and one step "
+            f"from the start; found none ({error})"
+        ) from error
 
 
 def _versions() -> dict[str, str]:

@@ -66,7 +66,8 @@ def accepted(space: Space, values: object) -> Measurement:
             continue
         if outcome.soft is not None and not outcome.soft[0] <= number <= outcome.soft[1]:
             low, high = outcome.soft
-            warnings.append(f"{name}: {number} {outcome.unit} is outside the usual {low} to {high}")
+            unit = f" {outcome.unit}" if outcome.unit else ""
+            warnings.append(f"{name}: {number}{unit} is outside the usual {low} to {high}")
     if bad:
         raise BadMeasurementError("measurement refused: " + "; ".join(bad))
     return Measurement(kept, tuple(warnings))
@@ -92,10 +93,17 @@ def _inside(outcome: Outcome, name: str, value: object) -> float:
 
 
 def _hint(outcome: Outcome, number: float) -> str:
-    """Says so when another unit would explain a value that is out of range."""
+    """Says so when another unit would explain a value that is far out of range.
+
+    Far: by more than half of the factor's orders of magnitude. 11 where 10 is the most is no unit.
+    """
     low, high = outcome.accepted
+    bound = high if number > high else low
+    if number == 0 or bound == 0:
+        return ""
+    out = max(abs(number / bound), abs(bound / number))
     for factor in UNIT_FACTORS:
         for scaled, sign in ((number / factor, "/"), (number * factor, "*")):
-            if low <= scaled <= high and scaled != 0:
+            if low <= scaled <= high and scaled != 0 and out * out >= factor:
                 return f" (another unit? {number:g} {sign} {factor:g} = {scaled:.4g} would fit)"
     return ""

@@ -53,8 +53,8 @@ def report(session: Session) -> str:
         found, ranges = drives(state, record.space), best_ranges(state, record.space)
         if compared < FEW_COMPARISONS:
             parts.append(
-                f"<p class=warn>Only {counted(compared, 'comparison')} so far: read the intervals, not the "
-                "middle.</p>"
+                f"<p class=warn>Only {counted(compared, 'comparison')} so far: read the "
+                "intervals, not the middle.</p>"
             )
         parts += [
             "<h2>What to set</h2>",

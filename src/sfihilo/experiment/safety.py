@@ -33,8 +33,9 @@ def problems(
         if type(value) is not float or not math.isfinite(value):
             found.append(f"{name}: expected a finite number, got {value!r}")
             continue
+        unit = f" {knob.unit}" if knob.unit else ""
         if value < knob.low or value > knob.high:
-            found.append(f"{name}: expected {knob.low} to {knob.high} {knob.unit}, got {value}")
+            found.append(f"{name}: expected {knob.low} to {knob.high}{unit}, got {value}")
         if knob.integer and value != math.floor(value):
             found.append(f"{name}: expected a whole number, got {value}")
         if knob.step is not None:
@@ -46,7 +47,7 @@ def problems(
         if knob.max_step is not None:
             allowed = knob.max_step + ROUNDING * (knob.high - knob.low)
             found += [
-                f"{name}: expected a step of at most {knob.max_step} {knob.unit} "
+                f"{name}: expected a step of at most {knob.max_step}{unit} "
                 f"from {last[name]}, got {abs(value - last[name])}"
                 for last in positions
                 if name in last and not abs(value - last[name]) <= allowed

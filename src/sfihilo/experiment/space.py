@@ -159,6 +159,8 @@ class Space:
 
     def limits(self, feasible: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
         """Ranges that an operator gives for some parameters, checked."""
+        if feasible is not None and not isinstance(feasible, Mapping):
+            raise ValueError(f"feasible: expected name -> (low, high), got {shortened(feasible)}")
         checked = {}
         for name, pair in (feasible or {}).items():
             if name not in self.free:
