@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
+from collections.abc import Iterator
 from concurrent.futures import Executor, wait
 from pathlib import Path
 
@@ -85,8 +87,17 @@ def test_submitit_is_an_executor(tmp_path: Path) -> None:
         executor.submit(pow, 2, 2)
 
 
+@pytest.fixture
+def hears_ctrl_c() -> Iterator[None]:
+    """Tests in the background ignore SIGINT, and so would the jobs, which submitit ends by it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 # submitit's stand-in for Slurm does not wait for the jobs that it cancels.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("hears_ctrl_c")
 def test_submitit_jobs_are_cancelled_when_the_runner_leaves(tmp_path: Path) -> None:
     with Engine("slurm", folder=tmp_path, cluster="local").start() as executor:
         future = executor.submit(time.sleep, 600)
