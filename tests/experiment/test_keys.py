@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from sfihilo.experiment import KeyConflict, Lab, Session
 from sfihilo.experiment import lab as lab_module
 from sfihilo.experiment.cli import app
+from sfihilo.experiment.measurement import BadMeasurementError
 from tests.experiment.people import EXOSKELETON, LEAN, finish, memory_folder
 
 TOML = """
@@ -116,7 +117,8 @@ def test_a_key_within_a_session_begins_none(lab: Lab, session: Session) -> None:
     assert lab.create(EXOSKELETON, "P1", 1, settings=LEAN, key="a").id == "P1-2"
 
 
-def test_many_begin_at_once_and_one_session_is_begun(folder: Path) -> None:
+@pytest.mark.parametrize("round_", range(5))
+def test_many_begin_at_once_and_one_session_is_begun(folder: Path, round_: int) -> None:
     Lab(folder / "race.db").close()
     names: list[str] = []
     barrier = threading.Barrier(4)
@@ -132,6 +134,20 @@ def test_many_begin_at_once_and_one_session_is_begun(folder: Path) -> None:
     for thread in threads:
         thread.join()
     assert names == ["P1-1"] * 4
+
+
+def test_somebody_begins_between_the_look_and_the_write(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The moment that threads meet rarely: nobody has begun yet when we look."""
+    first = lab.create(EXOSKELETON, "P1", 1, settings=LEAN, key="new")
+    look, looks = lab.log.begun, iter([None])
+    monkeypatch.setattr(lab.log, "begun", lambda key: next(looks, look(key)))
+    assert lab.create(EXOSKELETON, "P1", 1, settings=LEAN, key="new").id == first.id
+    looks = iter([None])
+    with pytest.raises(KeyConflict, match="another content"):
+        lab.create(EXOSKELETON, "P1", 2, settings=LEAN, key="new")
+    assert lab.sessions() == ["P1-1"]
 
 
 def test_every_command_that_writes_takes_a_key(folder: Path) -> None:
@@ -156,3 +172,23 @@ def test_every_command_that_writes_takes_a_key(folder: Path) -> None:
         ]  # fmt: skip
         assert lab.sessions() == ["P7-1", "P8-1"]
         assert lab.record("P8-1").status == "open"
+
+
+def test_a_refused_measurement_that_is_retried_is_recorded_once(session: Session) -> None:
+    trial = session.ask()
+    bad, worse, good = ({"metabolic_rate": rate, "comfort": 5} for rate in (-1e9, 1e9, 4.0))
+    for value in (bad, bad, worse, worse):
+        with pytest.raises(BadMeasurementError):
+            session.measure(trial, value, key="m")
+    assert session.record.refused == 2
+    assert session.measure(trial, good, key="m").measured  # the key was not spent on refusals
+    with pytest.raises(KeyConflict):
+        session.measure(trial, bad, key="m")
+    assert session.record.refused == 2
+
+
+def test_a_refused_suggestion_that_is_retried_is_recorded_once(session: Session) -> None:
+    for _ in range(2):
+        with pytest.raises(ValueError, match="missing peak_time"):
+            session.suggest({"peak_torque": 1e9}, key="s")
+    assert session.record.refused == 1

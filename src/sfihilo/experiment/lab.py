@@ -94,7 +94,12 @@ class Lab:
         actor = actor or self.actor
         name = self._begun_before(session, body, key, actor)
         if name is None:
-            name = self._begun(session, body, key, actor)
+            try:
+                name = self._begun(session, body, key, actor)
+            except KeyConflict:  # the same request came twice at once, and the other was first
+                name = self._begun_before(session, body, key, actor)
+                if name is None:
+                    raise
         return self.open(name, functions=space.functions, actor=actor)
 
     def open(

@@ -124,7 +124,8 @@ class Log:
         """Add one event to a session; it is on the disk when this returns.
 
         key       the same key with the same content gives the stored event and writes nothing;
-                  with another content it raises KeyConflict. Keys belong to their session.
+                  with another content it raises KeyConflict. Keys belong to their session, but
+                  that of its first event belongs to the file: one key begins one session.
         expected  how many events the writer believes the session has; Stale when it has others.
         """
         if not isinstance(body, Mapping):
@@ -168,9 +169,7 @@ class Log:
     def begun(self, key: str) -> Event | None:
         """The first event of the session that was begun under a key, if there is one."""
         check_name(key, "key")
-        query = f"SELECT {COLUMNS} FROM events WHERE number = 1 AND key = ? ORDER BY seq LIMIT 1"
-        rows = self._run(lambda c: _fetch(c, query, (key,)))
-        return _event(rows[0]) if rows else None
+        return self._run(lambda c: _begun(c, key))
 
     def sessions(self) -> list[str]:
         """Names of all sessions, in the order of their first event."""
@@ -295,6 +294,8 @@ def _append(
     current = _count(connection, session)
     if expected is not None and expected != current:
         raise Stale(session, expected, current)
+    if current == 0 and content["key"] is not None:
+        _require_new(connection, content["key"])
     count, last = _head(connection)
     fields: dict[str, Any] = {
         **content,
@@ -317,6 +318,19 @@ def _same(stored: Event, content: Mapping[str, Any]) -> Event:
             f"{stored.number} ({stored.kind}), which has another content"
         )
     return stored
+
+
+def _require_new(connection: sqlite3.Connection, key: str) -> None:
+    """Raise if a session was begun under this key, also by somebody who was faster just now."""
+    stored = _begun(connection, key)
+    if stored is not None:
+        raise KeyConflict(f"key {key!r} already stands for session {stored.session!r}")
+
+
+def _begun(connection: sqlite3.Connection, key: str) -> Event | None:
+    query = f"SELECT {COLUMNS} FROM events WHERE number = 1 AND key = ? ORDER BY seq LIMIT 1"
+    row = connection.execute(query, (key,)).fetchone()
+    return None if row is None else _event(row)
 
 
 def _by_key(connection: sqlite3.Connection, session: str, key: str) -> Event | None:

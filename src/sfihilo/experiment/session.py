@@ -29,7 +29,7 @@ from sfihilo.experiment.problems import KeyConflict
 from sfihilo.experiment.record import Record, redo_target, undo_target
 from sfihilo.experiment.snapshot import Snapshots
 from sfihilo.experiment.trial import TAKEN_OUT, Source, Trial
-from sfihilo.experiment.writer import Writer
+from sfihilo.experiment.writer import Request, Writer
 from sfihilo.history import CHOICES, Choice
 from sfihilo.learner import State
 
@@ -131,7 +131,7 @@ class Session:
             wanted = record.space.complete(policy)
             safety.check(record.space, wanted, record.positions)
         except ValueError as error:
-            self._writer.refuse("policy", None, policy, error, actor)
+            self._writer.refuse("policy", None, policy, error, Request(key, actor))
             raise
         made = proposal(record, self._writer.learning.state(record), record.space.to_unit(wanted))
         made = replace(made, policy=wanted)
@@ -154,7 +154,8 @@ class Session:
         try:
             made = self._writer.again(record, earlier)
         except safety.UnsafePolicyError as error:
-            self._writer.refuse("policy", None, dict(earlier.policy), error, actor)
+            given = dict(earlier.policy)
+            self._writer.refuse("policy", None, given, error, Request(key, actor))
             raise
         return self._writer.emit(
             "asked", made, "repeat", repeats=earlier.number, key=key, actor=actor
@@ -188,7 +189,7 @@ class Session:
         What is not believed is recorded as refused and raises BadMeasurementError.
         """
         number = trial_number(trial)
-        found = self._writer.believed(number, outcome, actor)
+        found = self._writer.believed(number, outcome, Request(key, actor))
         body = {"trial": number, "outcome": found.values, "warnings": list(found.warnings)}
 
         def check(now: Trial) -> None:
@@ -260,7 +261,8 @@ class Session:
         """Correct an outcome or an answer; the earlier record stays, the learner hears the new."""
         body: dict[str, Any] = {"trial": trial_number(trial), "why": short_text(why)}
         if outcome is not UNCHANGED:
-            body["outcome"] = self._writer.believed(body["trial"], outcome, actor).values
+            believed = self._writer.believed(body["trial"], outcome, Request(key, actor))
+            body["outcome"] = believed.values
         if choice is not UNCHANGED:
             body["choice"] = answer(choice)
 

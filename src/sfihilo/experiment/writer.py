@@ -6,22 +6,38 @@ the safety layer before it is stored, and stores it before anybody sees it.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sfihilo.experiment import safety
 from sfihilo.experiment.border import LONGEST_TEXT, short_text
-from sfihilo.experiment.chain import Event
+from sfihilo.experiment.chain import Event, canonical
 from sfihilo.experiment.journal import Journal
 from sfihilo.experiment.learning import Learning, Proposal, proposal
 from sfihilo.experiment.measurement import BadMeasurementError, Measurement, accepted, described
 from sfihilo.experiment.problems import KeyConflict
 from sfihilo.experiment.record import Record
 from sfihilo.experiment.trial import Source, Trial
+
+
+class Request(NamedTuple):
+    """Under which key, and by whom, something is asked of the session."""
+
+    key: str | None
+    actor: str | None
+
+
+def refusal_key(key: str | None, body: Mapping[str, Any], actor: str | None) -> str | None:
+    """A key of the refusal's own: the request's key stays free for the value that is accepted."""
+    if key is None:
+        return None
+    content = canonical({"key": key, "body": body, "actor": actor})
+    return f"refused-{hashlib.sha256(content.encode()).hexdigest()}"
 
 
 @dataclass(frozen=True)
@@ -94,7 +110,7 @@ class Writer:
         try:
             safety.check(record.space, made.policy, record.positions)
         except safety.UnsafePolicyError as error:
-            self.refuse("policy", None, made.policy, error, more["actor"])
+            self.refuse("policy", None, made.policy, error, Request(more["key"], more["actor"]))
             raise
         anchor = record.anchor_trial
         number = len(record.trials) + 1
@@ -128,24 +144,27 @@ class Writer:
         except safety.UnsafePolicyError:  # more than one step away: any safe policy will do
             return None
 
-    def believed(self, number: int, outcome: object, actor: str | None) -> Measurement:
+    def believed(self, number: int, outcome: object, request: Request) -> Measurement:
         """The measurement, or a record of why it was refused."""
         record = self.journal.refresh()
         record.trial(number)
         try:
             return accepted(record.space, outcome)
         except BadMeasurementError as error:
-            self.refuse("measurement", number, outcome, error, actor)
+            self.refuse("measurement", number, outcome, error, request)
             raise
 
     def refuse(
-        self, what: str, number: int | None, given: object, error: Exception, actor: str | None
+        self, what: str, number: int | None, given: object, error: Exception, request: Request
     ) -> None:
-        """Record what was not accepted, in words."""
+        """Record what was not accepted, in words; a retry of it is not recorded again."""
         self.require_open()
+        if (stored := self.journal.find(request.key)) is not None:
+            raise KeyConflict(f"key {request.key!r} already stands for a {stored.kind!r} event")
         why = str(error)[:LONGEST_TEXT]
         body = {"what": what, "trial": number, "given": described(given), "why": why}
-        self.journal.write("refused", body, None, actor or self.actor)
+        actor = request.actor or self.actor
+        self.journal.write("refused", body, refusal_key(request.key, body, actor), actor)
 
     def after_break(self, actor: str | None) -> Record:
         """Notice a break that nobody recorded, and end the one that there is."""
