@@ -19,19 +19,20 @@ from sfihilo.experiment.cli_common import (
     INTEGRITY_ERROR,
     Actor,
     Db,
+    Desk,
     Json,
     Key,
     Name,
     Number,
     Screen,
     Why,
+    at_desk,
     errors,
     fail,
     interval_rows,
     lab_at,
     newest,
     session_at,
-    trial_at,
     values_of,
 )
 from sfihilo.experiment.log import verify as verify_file
@@ -142,65 +143,47 @@ def show(name: Name = None, db: Db = DEFAULT_DB, as_json: Json = False) -> None:
 
 
 @app.command()
-def ask(
-    name: Name = None, db: Db = DEFAULT_DB, key: Key = None, actor: Actor = None,
-    as_json: Json = False,
-) -> None:  # fmt: skip
+@at_desk
+def ask(desk: Desk) -> None:
     """The policy to set now; asking again gives the same until the trial is over."""
-    with session_at(db, name, actor) as session:
-        trial = session.ask(key=key)
-        Screen(as_json).trial(session.record, trial)
+    desk.show(desk.session.ask(key=desk.key))
 
 
 @app.command()
+@at_desk
 def measure(
+    desk: Desk,
     values: Annotated[
         list[str] | None,
         typer.Argument(help="NAME=VALUE for each outcome; NAME=missing if not measured."),
     ] = None,
     missing: Annotated[bool, typer.Option("--missing", help="Nothing could be measured.")] = False,
     trial: Number = None,
-    name: Name = None,
-    db: Db = DEFAULT_DB,
-    key: Key = None,
-    actor: Actor = None,
-    as_json: Json = False,
 ) -> None:
     """What was measured in the current trial, in the units of the space."""
-    with session_at(db, name, actor) as session:
-        if missing == bool(values):
-            raise ValueError("expected NAME=VALUE for each outcome, or --missing")
-        found = session.measure(
-            trial_at(session, trial), None if missing else values_of(values or []), key=key
-        )
-        Screen(as_json).trial(session.record, found)
+    if missing == bool(values):
+        raise ValueError("expected NAME=VALUE for each outcome, or --missing")
+    outcome = None if missing else values_of(values or [])
+    desk.show(desk.session.measure(desk.trial(trial), outcome, key=desk.key))
 
 
 @app.command()
+@at_desk
 def choose(
+    desk: Desk,
     choice: Annotated[str, typer.Argument(help="new, previous, same or none (cannot say).")],
     trial: Number = None,
-    name: Name = None,
-    db: Db = DEFAULT_DB,
-    key: Key = None,
-    actor: Actor = None,
-    as_json: Json = False,
 ) -> None:
     """What the person preferred: the new condition or the previous one."""
     answer: Any = None if choice == "none" else choice
-    with session_at(db, name, actor) as session:
-        found = session.choose(trial_at(session, trial), answer, key=key)
-        Screen(as_json).trial(session.record, found)
+    desk.show(desk.session.choose(desk.trial(trial), answer, key=desk.key))
 
 
 @app.command()
-def undo(
-    why: Why = "", name: Name = None, db: Db = DEFAULT_DB, key: Key = None, actor: Actor = None,
-    as_json: Json = False,
-) -> None:  # fmt: skip
+@at_desk
+def undo(desk: Desk, why: Why = "") -> None:
     """Take the last action back; it stays in the record."""
-    with session_at(db, name, actor) as session:
-        cli_operator.report_correction(session.undo(why, key=key), "undone", as_json)
+    desk.show_correction(desk.session.undo(why, key=desk.key), "undone")
 
 
 @app.command()

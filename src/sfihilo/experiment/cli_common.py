@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -14,6 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from sfihilo.experiment.chain import Event
 from sfihilo.experiment.lab import Lab
 from sfihilo.experiment.problems import Damaged, LogProblem, NotALog
 from sfihilo.experiment.record import Record
@@ -86,16 +89,6 @@ def newest(lab: Lab) -> str:
     return names[-1]
 
 
-def trial_at(session: Session, number: int | None) -> int:
-    """The trial of that number, or the current one."""
-    if number is not None:
-        return number
-    current = session.record.current or session.record.newest
-    if current is None:
-        raise ValueError("there is no trial yet: ask for one")
-    return current.number
-
-
 def values_of(pairs: Sequence[str]) -> dict[str, Any]:
     """NAME=VALUE arguments; 'missing' as a value says that it could not be measured.
 
@@ -113,6 +106,74 @@ def values_of(pairs: Sequence[str]) -> dict[str, Any]:
         except ValueError:
             found[name] = text
     return found
+
+
+def options(
+    name: Name = None,
+    db: Db = DEFAULT_DB,
+    key: Key = None,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """What everything that is done to a session can be told; only the signature is used."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """An open session, and how a command was called: what it works with."""
+
+    session: Session
+    named: bool
+    key: str | None
+    screen: Screen
+
+    def trial(self, number: int | None) -> int:
+        """The trial of that number, or the current one."""
+        if number is not None:
+            return number
+        current = self.session.record.current or self.session.record.newest
+        if current is None:
+            raise ValueError("there is no trial yet: ask for one")
+        return current.number
+
+    def show(self, trial: Trial) -> None:
+        """A trial, and what it waits for."""
+        self.screen.trial(self.session.record, trial)
+
+    def show_correction(self, event: Event, verb: str) -> None:
+        """Which event no longer counts, or counts again."""
+        trial = event.body.get("trial")
+        if not self.screen.json({verb: event.kind, "event": event.number, "trial": trial}):
+            self.screen.say(f"{verb}: {event.kind} of trial {trial} (event {event.number})")
+
+    def show_status(self, did: str) -> None:
+        """What was done, and how the session stands now."""
+        status = self.session.record.status
+        if not self.screen.json({"status": status}):
+            self.screen.say(f"{did} The session is {status}.")
+
+
+def at_desk(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the shared `options` besides its own; it gets them as a Desk."""
+
+    @wraps(command)
+    def run(
+        *,
+        name: str | None,
+        db: Path,
+        key: str | None,
+        actor: str | None,
+        as_json: bool,
+        **arguments: Any,
+    ) -> None:
+        with session_at(db, name, actor) as session:
+            command(Desk(session, name is not None, key, Screen(as_json)), **arguments)
+
+    _, *own = signature(command, eval_str=True).parameters.values()
+    shared = signature(options, eval_str=True).parameters.values()
+    named = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in (*own, *shared)]
+    run.__signature__ = signature(command).replace(parameters=named)  # type: ignore[attr-defined]
+    return run
 
 
 @dataclass(frozen=True)
