@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from sfihilo.study import cli, conditions
 from sfihilo.study.cli import app, duration
-from sfihilo.study.conditions import PANELS, Row
+from sfihilo.study.conditions import EVERY_PANEL, Row
 from sfihilo.study.store import Store, read_results
 from tests.study.tiny import EVALUATION, PEOPLE, TINY
 
@@ -46,7 +46,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
         users=2, queries=3, results=Path("results"), evaluation=EVALUATION, people=PEOPLE, lean=True
     )
     monkeypatch.setitem(cli.SCALES, "smoke", scale)
-    monkeypatch.setitem(PANELS, "A", (Row(TINY, ("random", "mutual_information"), 2, "d = 2"),))
+    small = Row(TINY, ("random", "mutual_information"), 2, "d = 2")
+    monkeypatch.setitem(EVERY_PANEL, "A", (small,))
 
 
 def invoke(*arguments: str, code: int = 0) -> str:
@@ -58,8 +59,8 @@ def invoke(*arguments: str, code: int = 0) -> str:
 def test_list_names_every_panel_and_condition() -> None:
     text = invoke("list")
     listed = json.loads(invoke("list", "--json"))
-    assert set(listed) == set(PANELS)
-    for name, rows in PANELS.items():
+    assert set(listed) == set(EVERY_PANEL)
+    for name, rows in EVERY_PANEL.items():
         assert conditions.TITLES[name] in text
         for row in rows:
             assert row.condition.name in text

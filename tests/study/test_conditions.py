@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+import json
+from dataclasses import asdict, fields, replace
 
 import pytest
 
@@ -33,7 +34,7 @@ def test_panels_have_the_papers_conditions() -> None:
     assert all(c.outcome_dim == 10 for panel in "HI" for c in rows(panel))
     for panel in "ABD":
         assert cs.PANELS[panel][0].rules == cs.RULES
-    assert set(cs.TITLES) == set(cs.PANELS)
+    assert set(cs.TITLES) == set(cs.EVERY_PANEL)
 
 
 def test_panels_share_their_units() -> None:
@@ -123,7 +124,28 @@ def test_a_preset_asks_by_its_own_rule() -> None:
 
 
 def test_a_condition_is_plain_data() -> None:
-    assert all(
-        field.type in ("str", "int", "float", "bool", "Recency", "Judges")
-        for field in fields(cs.Condition)
-    )
+    """So that a unit is stored with everything that made it."""
+    changed = cs._choice("other", ("forward.residual", "leave_one_out"), ("pairs.balance", 0.5))
+    for condition in (TINY, changed):
+        record = json.loads(json.dumps(asdict(condition)))
+        assert set(record) == {field.name for field in fields(cs.Condition)}
+        record["changes"] = tuple(tuple(change) for change in record["changes"])
+        assert cs.Condition(**record) == condition
+
+
+def test_open_choices_run_only_when_named() -> None:
+    assert not set(cs.BEYOND) & set(cs.PANELS)
+    named = {row.condition.name for row in cs.panel_rows(["choices"])}
+    every = {row.condition.name for row in cs.panel_rows([])}
+    assert named - every == {"judges_true", "leave_one_out", "long_descent"}
+
+
+def test_a_condition_changes_settings_by_their_names() -> None:
+    changes = (("forward.residual", "leave_one_out"), ("inverse.iterations", 500))
+    unit = replace(tiny_unit(), condition=replace(TINY, changes=changes))
+    plain, changed = cs.learner_settings(tiny_unit()), cs.learner_settings(unit)
+    assert changed.forward == replace(plain.forward, residual="leave_one_out")
+    assert changed.inverse == replace(plain.inverse, iterations=500)
+    assert changed.query == plain.query
+    with pytest.raises(TypeError):
+        cs.learner_settings(replace(unit, condition=replace(TINY, changes=(("forward.x", 1),))))

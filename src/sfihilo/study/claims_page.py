@@ -15,7 +15,15 @@ import pandas as pd
 from sfihilo.study.calibration import last_query, reliability_of, shown_checkpoints
 from sfihilo.study.claims import ALL_USERS, FEWEST, Finding, Verdict, findings
 from sfihilo.study.compare import compare
-from sfihilo.study.conditions import PANELS, TITLES, for_preset, own_rule, panel_rows
+from sfihilo.study.conditions import (
+    BEYOND,
+    EVERY_PANEL,
+    RULES,
+    TITLES,
+    for_preset,
+    own_rule,
+    panel_rows,
+)
 from sfihilo.study.figures.style import rule_name
 from sfihilo.study.measures import Cell, Results
 from sfihilo.study.quantities import Measured, crossing
@@ -84,6 +92,7 @@ def page(results: Path, out: Path) -> str:
         "## Claim by claim",
         "",
         *_details(found),
+        *_choices(rows),
         *_presets(results, paired, len(shared)),
         *_calibration(paired),
         *_figure(results, out, "reliability", "Stated confidence against the share that was right"),
@@ -182,6 +191,36 @@ def number(measured: Measured) -> str:
 def command(panel: str, preset: str) -> str:
     """What finishes a panel; it skips what is done."""
     return f"sfihilo study run {panel} --preset {preset} --users {ALL_USERS}"
+
+
+def _choices(rows: pd.DataFrame) -> Iterator[str]:
+    """The paper's open choices, each made the other way by the same users."""
+    table = Results.of(rows)
+    base, *others = BEYOND["choices"]
+    yield "## What the paper leaves open, tried the other way"
+    yield ""
+    yield "Queries until the mean curve reaches 10 %: as in the study → the other way, same users."
+    yield ""
+    yield "| the other way | users | " + " | ".join(rule_name(rule) for rule in RULES) + " |"
+    yield "| --- | --- |" + " --- |" * len(RULES)
+    for row in others:
+        cells = [
+            [Cell("paper", each.condition.name, rule) for each in (base, row)] for rule in RULES
+        ]
+        ran = [table.curves(one, "preference_error").users for pair in cells for one in pair]
+        shared = set.intersection(*(set(users.tolist()) for users in ran))
+        same = Results.of(rows[rows["user"].isin(shared)])
+        texts = [_arrow(crossing(one)(same), crossing(two)(same)) for one, two in cells]
+        yield f"| {row.label} | {len(shared)} | {' | '.join(texts)} |"
+    yield ""
+    yield f"More users: `{command('choices', 'paper')}`"
+    yield ""
+
+
+def _arrow(before: Measured | None, after: Measured | None) -> str:
+    if before is None or after is None:
+        return "not run yet"
+    return f"{before.interval.estimate:,.0f} → {after.interval.estimate:,.0f}"
 
 
 def _presets(results: Path, table: Results, shared: int) -> Iterator[str]:
@@ -296,7 +335,7 @@ def _left(table: Results) -> Iterator[str]:
     yield "| panel | preset | done | left | command |"
     yield "| --- | --- | --- | --- | --- |"
     for preset in PRESETS:
-        for panel, rows in PANELS.items():
+        for panel, rows in EVERY_PANEL.items():
             if not rows:
                 continue
             keys = [

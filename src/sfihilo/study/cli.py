@@ -16,7 +16,7 @@ import typer
 from tqdm import tqdm
 
 from sfihilo.study import conditions, runner, store
-from sfihilo.study.conditions import PANELS, TITLES, Preset, Row, Unit
+from sfihilo.study.conditions import EVERY_PANEL, TITLES, Preset, Row, Unit
 from sfihilo.study.engines import Engine
 from sfihilo.study.evaluation import EvaluationSettings
 from sfihilo.study.lock import FolderBusyError
@@ -91,9 +91,9 @@ ResultsOption = Annotated[Path, typer.Option(help="Folder with the results.")]
 def list_panels(preset: PresetOption = PresetName.paper, as_json: JsonOption = False) -> None:
     """What there is to run: panels, their conditions and rules."""
     if as_json:
-        typer.echo(json.dumps({name: _panel(name, preset.value) for name in PANELS}, indent=1))
+        typer.echo(json.dumps({name: _panel(name, preset.value) for name in EVERY_PANEL}, indent=1))
         return
-    for name, rows in PANELS.items():
+    for name, rows in EVERY_PANEL.items():
         typer.echo(f"{name:<14}{TITLES[name]}")
         for row in conditions.for_preset(rows, preset.value):
             typer.echo(f"{'':<14}  {row.condition.name:<18}{', '.join(row.rules)}")
@@ -102,7 +102,7 @@ def list_panels(preset: PresetOption = PresetName.paper, as_json: JsonOption = F
 def _panel(name: str, preset: str) -> dict[str, Any]:
     rows = [
         {"condition": row.condition.name, "label": row.label, "x": row.x, "rules": list(row.rules)}
-        for row in conditions.for_preset(PANELS[name], preset)
+        for row in conditions.for_preset(EVERY_PANEL[name], preset)
     ]
     return {"title": TITLES[name], "rows": rows}
 

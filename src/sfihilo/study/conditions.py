@@ -37,6 +37,8 @@ class Condition:
     extra: int = 0
     reward: str = "rbf"
     judges: Judges = "measured"
+    # Settings of the learner other than the preset's, by their dotted names.
+    changes: tuple[tuple[str, str | float], ...] = ()
 
     @property
     def visible(self) -> int:
@@ -109,6 +111,10 @@ def _extra(count: int) -> Condition:
     return TEN if count == 0 else replace(TEN, name=f"extra{count}", extra=count)
 
 
+def _choice(name: str, *changes: tuple[str, str | float]) -> Condition:
+    return replace(BASE, name=name, changes=changes)
+
+
 _STANDARD = (Row(BASE, RULES, 8, "d = 8"),)
 _HIDDEN = (0, 1, 2, 3, 5)
 
@@ -143,6 +149,32 @@ PANELS: dict[str, tuple[Row, ...]] = {
     "gap": _STANDARD,
 }
 
+# What the paper does not say or has no need to ask; run only when named.
+BEYOND: dict[str, tuple[Row, ...]] = {
+    "choices": (
+        Row(BASE, RULES, 0, "as in the study"),
+        Row(
+            replace(BASE, name="judges_true", judges="true"),
+            RULES,
+            1,
+            "the person judges the true outcome, not the measured one",
+        ),
+        Row(
+            _choice("leave_one_out", ("forward.residual", "leave_one_out")),
+            RULES,
+            2,
+            "forward residuals left out one by one, not of the training data",
+        ),
+        Row(
+            _choice("long_descent", ("inverse.iterations", 500)),
+            RULES,
+            3,
+            "L-BFGS runs up to 500 iterations, not 50",
+        ),
+    ),
+}
+EVERY_PANEL = {**PANELS, **BEYOND}
+
 TITLES: dict[str, str] = {
     "A": "learning curves of three query rules",
     "B": "by true reward gap",
@@ -156,6 +188,7 @@ TITLES: dict[str, str] = {
     "diagnostics": "appendix: simulated users",
     "extrapolation": "appendix: estimating queries to 10 %",
     "gap": "appendix: final policy reward gap",
+    "choices": "beyond: what the paper leaves open",
 }
 
 
@@ -165,14 +198,14 @@ def file_name(text: str) -> str:
 
 
 def panel_rows(panels: Sequence[str]) -> list[Row]:
-    """The rows of the panels (all when none is named), each (condition, rule) once."""
-    unknown = [name for name in panels if name not in PANELS]
+    """The panels' rows (those of the paper when none is named), each (condition, rule) once."""
+    unknown = [name for name in panels if name not in EVERY_PANEL]
     if unknown:
-        raise ValueError(f"unknown panel {unknown[0]!r}: expected one of {', '.join(PANELS)}")
+        raise ValueError(f"unknown panel {unknown[0]!r}: expected one of {', '.join(EVERY_PANEL)}")
     seen: set[tuple[Condition, str]] = set()
     rows = []
     for name in panels or PANELS:
-        for row in PANELS[name]:
+        for row in EVERY_PANEL[name]:
             rules = tuple(rule for rule in row.rules if (row.condition, rule) not in seen)
             seen.update((row.condition, rule) for rule in rules)
             if rules:
@@ -261,13 +294,24 @@ def learner_settings(unit: Unit) -> Settings:
     if unit.lean:
         query = replace(query, pool_minimum=200, pool_per_dimension=0, targets=8)
         inverse = replace(inverse, samples=128)
-    return replace(
+    settings = replace(
         settings,
         inverse=inverse,
         query=query,
         recency=_recency(settings.recency, condition, unit.users),
         noise=replace(settings.noise, measurement=noise.measurement, reward=noise.reward),
     )
+    for name, value in condition.changes:
+        settings = _with(settings, name, value)
+    return settings
+
+
+def _with(settings: Settings, name: str, value: str | float) -> Settings:
+    """The settings with one of them changed: "forward.residual", "pairs.balance"."""
+    part, _, field = name.rpartition(".")
+    if not part:
+        return replace(settings, **{field: value})  # type: ignore[arg-type]
+    return replace(settings, **{part: replace(getattr(settings, part), **{field: value})})
 
 
 def _recency(

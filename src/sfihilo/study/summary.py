@@ -15,7 +15,7 @@ import pandas as pd
 
 from sfihilo.history import FloatArray
 from sfihilo.study.calibration import USER_ERROR, Kind, last_query, reliability_of
-from sfihilo.study.conditions import PANELS, Row, for_preset, own_rule
+from sfihilo.study.conditions import EVERY_PANEL, PANELS, Row, for_preset, own_rule
 from sfihilo.study.measures import Cell, Results, paired
 from sfihilo.study.statistics import (
     Interval,
@@ -55,6 +55,7 @@ PANEL_METRICS: dict[str, tuple[str, ...]] = {
     "H": _SPEED,
     "I": _SPEED,
     "gap": ("final_policy_gap",),
+    "choices": (*_SPEED, "forward_rmse_auc", "final_policy_gap"),
 }
 
 # What a panel's boxes show, and what its stars are about.
@@ -79,7 +80,7 @@ def summarise(results: Results) -> pd.DataFrame:
     rows = []
     for preset in results.presets:
         for panel, metrics in PANEL_METRICS.items():
-            for row in for_preset(PANELS[panel], preset):
+            for row in for_preset(EVERY_PANEL[panel], preset):
                 for rule in shown_rules(results, preset, panel, row):
                     cell = Cell(preset, row.condition.name, rule)
                     rows += [(panel, *one) for one in _cell_rows(results, cell, metrics)]
@@ -130,7 +131,7 @@ def shown_rules(results: Results, preset: str, panel: str, row: Row) -> list[str
 
 def own_conditions(results: Results, preset: str) -> list[str]:
     """Conditions with results that are in no panel: a user's own reward model."""
-    known = {row.condition.name for rows in PANELS.values() for row in rows}
+    known = {row.condition.name for rows in EVERY_PANEL.values() for row in rows}
     return [name for name in results.conditions(preset) if name not in known]
 
 
