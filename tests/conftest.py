@@ -16,28 +16,9 @@ settings.register_profile(
 )
 settings.load_profile("sfihilo")
 
-CORE = (
-    "history",
-    "factor",
-    "features",
-    "forward",
-    "recency",
-    "likelihood",
-    "variational",
-    "inverse",
-    "information",
-    "feasible",
-    "ranking",
-    "querying",
-    "pairs",
-    "rules",
-    "selection",
-    "settings",
-    "insight",
-    "learner",
-    "hard_data",
-    "properties",
-)
+PACKAGE = Path(__file__).parents[1] / "src" / "sfihilo"
+CORE = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "cli"}
+ABOUT_CORE = CORE | {"hard_data", "properties"}
 
 
 def is_core_test(path: Path) -> bool:
@@ -45,7 +26,7 @@ def is_core_test(path: Path) -> bool:
     if path.parent != Path(__file__).parent:
         return False
     name = path.stem.removeprefix("test_")
-    return any(name == part or name.startswith(part + "_") for part in CORE)
+    return any(name == part or name.startswith(part + "_") for part in ABOUT_CORE)
 
 
 @pytest.fixture(autouse=True)
