@@ -195,17 +195,17 @@ class Screen:
     def table(self, title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """A table for people; values that are numbers stand to the right."""
         self.say(title)  # a title of the table itself would be wrapped to the table's width
-        table = Table(box=box.SIMPLE_HEAD)
+        table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
         for place, heading in enumerate(headings):
             numeric = any(isinstance(row[place], int | float) for row in rows)
             justify: Any = "right" if numeric else "left"
-            table.add_column(heading, justify=justify, overflow="fold")
+            table.add_column(heading.replace("_", "_\n"), justify=justify, no_wrap=True)
         for row in rows:
             table.add_row(*(shown(value) for value in row))
         console = Console(highlight=False)
-        if not console.is_terminal:  # a file or a pipe has no width to squeeze a table into
-            wide = console.options.update(max_width=10_000)
-            console.width = max(console.width, console.measure(table, options=wide).maximum)
+        # A number is never broken: a table that is too wide for the terminal runs over its edge.
+        wide = console.options.update(max_width=10_000)
+        console.width = max(console.width, console.measure(table, options=wide).maximum)
         console.print(table)
 
     def trial(self, record: Record, trial: Trial) -> None:
