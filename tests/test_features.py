@@ -1,9 +1,17 @@
 """Feature maps against the kernel that they stand for, and their gradients."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from sfihilo.features import CustomFeatures, FeatureMap, LinearFeatures, fourier_features
+from sfihilo.features import (
+    CustomFeatures,
+    FeatureMap,
+    LinearFeatures,
+    fourier_features,
+    landmark_features,
+)
 from sfihilo.history import FloatArray
 from tests.small import own_features
 
@@ -34,6 +42,38 @@ def test_orthogonal_features_err_less() -> None:
     assert orthogonal < 0.97 * plain
 
 
+@pytest.mark.parametrize("dimension", [2, 8, 12])
+def test_landmarks_err_far_less_where_outcomes_are(dimension: int) -> None:
+    rng = np.random.default_rng(0)
+    outcomes = np.clip(0.5 + 0.15 * rng.standard_normal((60, dimension)), 0, 1)
+    kernel = rbf_kernel(outcomes, outcomes, 0.65)
+    maps: dict[str, FeatureMap] = {
+        "landmarks": landmark_features(384, dimension, 0.65, rng),
+        "fourier": fourier_features(384, dimension, 0.65, rng, orthogonal=True),
+    }
+    errors = {}
+    for name, features in maps.items():
+        away = features(outcomes) @ features(outcomes).T - kernel
+        errors[name] = np.sqrt((away**2).mean())
+    assert errors["landmarks"] < errors["fourier"] / 4
+
+
+def test_landmarks_are_where_the_kernel_is_exact() -> None:
+    features = landmark_features(64, 8, 0.65, np.random.default_rng(0))
+    landmarks = features.landmarks
+    inner = features(landmarks) @ features(landmarks).T
+    assert inner == pytest.approx(rbf_kernel(landmarks, landmarks, 0.65), abs=1e-3)
+
+
+def test_landmarks_never_add_variance() -> None:
+    features = landmark_features(384, 4, 0.65, np.random.default_rng(0))
+    outcomes = np.random.default_rng(1).uniform(size=(500, 4))
+    variance = (features(outcomes) ** 2).sum(axis=1)
+    assert variance.max() <= 1 + 1e-9
+    assert variance.min() > 0.9
+    assert features.size < 384  # a smooth kernel in few dimensions needs few features
+
+
 def test_orthogonal_blocks_are_orthogonal() -> None:
     frequencies = fourier_features(
         20, 8, 1.0, np.random.default_rng(0), orthogonal=True
@@ -53,12 +93,13 @@ def test_frequencies_follow_the_paper() -> None:
     assert features(np.array([[0.1, 0.2, 0.3]]))[0] == pytest.approx(by_hand, abs=1e-15)
 
 
-def test_precision_follows_the_argument() -> None:
-    features = fourier_features(64, 3, 0.65, np.random.default_rng(0))
+@pytest.mark.parametrize("draw", [fourier_features, landmark_features])
+def test_precision_follows_the_argument(draw: Callable[..., FeatureMap]) -> None:
+    features = draw(64, 3, 0.65, np.random.default_rng(0))
     outcomes = np.random.default_rng(1).uniform(size=(5, 3))
     single = features(outcomes.astype(np.float32))
     assert single.dtype == np.float32
-    assert np.abs(single - features(outcomes)).max() < 1e-6
+    assert np.abs(single - features(outcomes)).max() < (1e-6 if draw is fourier_features else 2e-4)
 
 
 def test_linear_map_is_the_outcome() -> None:
@@ -72,10 +113,11 @@ def test_linear_map_is_the_outcome() -> None:
     "features",
     [
         fourier_features(32, 3, 0.65, np.random.default_rng(0)),
+        landmark_features(32, 3, 0.65, np.random.default_rng(0)),
         LinearFeatures(3),
         CustomFeatures(own_features, 9),
     ],
-    ids=["rbf", "linear", "own"],
+    ids=["rbf", "landmarks", "linear", "own"],
 )
 def test_gradient_by_central_differences(features: FeatureMap) -> None:
     rng = np.random.default_rng(2)
@@ -85,7 +127,7 @@ def test_gradient_by_central_differences(features: FeatureMap) -> None:
     for coordinate in range(3):
         shift = step * np.eye(3)[coordinate]
         change = (features(outcomes + shift) - features(outcomes - shift)) @ weights / (2 * step)
-        assert slopes[:, coordinate] == pytest.approx(change, abs=1e-7)
+        assert slopes[:, coordinate] == pytest.approx(change, rel=1e-7, abs=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from sfihilo import inverse as inv
-from sfihilo.features import CustomFeatures, FourierFeatures, LinearFeatures
+from sfihilo.features import CustomFeatures, FourierFeatures, LandmarkFeatures, LinearFeatures
 from sfihilo.history import FloatArray
 from sfihilo.inverse import InverseBelief, InverseSettings
 from sfihilo.likelihood import likelihood_terms
@@ -286,6 +286,9 @@ def test_the_maps_that_settings_name() -> None:
     rbf = inv.feature_map(InverseSettings(), 4, rng)
     assert isinstance(rbf, FourierFeatures)
     assert rbf.size == 256
+    landmarks = inv.feature_map(InverseSettings(features="landmarks", feature_count=64), 4, rng)
+    assert isinstance(landmarks, LandmarkFeatures)
+    assert landmarks.landmarks.shape == (64, 4)
     assert isinstance(inv.feature_map(LINEAR, 4, rng), LinearFeatures)
     own = inv.feature_map(InverseSettings(features="tests.small:own_features"), 4, rng)
     assert isinstance(own, CustomFeatures)
@@ -294,5 +297,7 @@ def test_the_maps_that_settings_name() -> None:
 
 @pytest.mark.parametrize("name", ["quadratic", "no.such:thing", "math:nothing", "math:pi"])
 def test_unknown_maps(name: str) -> None:
-    with pytest.raises(ValueError, match=r"features: expected rbf, linear or module:function"):
+    with pytest.raises(
+        ValueError, match=r"features: expected rbf, landmarks, linear or module:function"
+    ):
         inv.feature_map(InverseSettings(features=name), 4, np.random.default_rng(0))

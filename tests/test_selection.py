@@ -40,7 +40,7 @@ def plain_value(state: State, policy: FloatArray) -> float:
     )
 
 
-FEATURES = ["rbf", "linear", "tests.small:own_features"]
+FEATURES = ["rbf", "landmarks", "linear", "tests.small:own_features"]
 
 
 @pytest.mark.parametrize("features", FEATURES)

@@ -16,7 +16,13 @@ from typing import Protocol
 
 import numpy as np
 
+from sfihilo.forward import rbf
 from sfihilo.history import FloatArray
+
+# Outcomes are scaled to [0, 1]; most lie around the middle, few near a corner.
+_LANDMARK_STD = 0.2
+# Directions with less than this share of a landmark's variance are below single precision's noise.
+_LEAST_VARIANCE = 1e-4
 
 
 class FeatureMap(Protocol):
@@ -54,6 +60,34 @@ class FourierFeatures:
         angles = outcomes @ self.frequencies.T + self.phases
         slopes = -np.sqrt(2 / self.size) * np.sin(angles) * weights
         return np.asarray(slopes @ self.frequencies)
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkFeatures:
+    """z(phi) = P^T k(U, phi): inner products are the RBF kernel's projection on the landmarks U.
+
+    With K = k(U, U) = Q diag(lambda) Q^T and P = Q diag(lambda)^-1/2, z(phi)^T z(phi') is
+    k(phi, U) K^-1 k(U, phi') (Williams and Seeger 2001, "Using the Nystroem method to speed up
+    kernel machines"): exact at the landmarks, and nearly so wherever a smooth kernel reaches.
+    """
+
+    landmarks: FloatArray
+    projection: FloatArray
+    length_scale: float
+
+    @property
+    def size(self) -> int:
+        return int(self.projection.shape[1])
+
+    def __call__(self, outcomes: FloatArray) -> FloatArray:
+        kernel = rbf(outcomes, self.landmarks.astype(outcomes.dtype, copy=False), self.length_scale)
+        return np.asarray(kernel @ self.projection.astype(outcomes.dtype, copy=False))
+
+    def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        """d r_w / d phi, one row an outcome."""
+        pull = rbf(outcomes, self.landmarks, self.length_scale) * (self.projection @ weights)
+        towards = pull @ self.landmarks - pull.sum(axis=1)[:, None] * outcomes
+        return np.asarray(towards / self.length_scale**2)
 
 
 @dataclass(frozen=True)
@@ -129,3 +163,14 @@ def _orthogonal_frequencies(size: int, dimension: int, rng: np.random.Generator)
         lengths = np.sqrt(rng.chisquare(dimension, dimension))
         blocks.append(basis * np.sign(np.diag(triangle)) * lengths[:, None])
     return np.concatenate(blocks)[:size]
+
+
+def landmark_features(
+    count: int, outcome_dim: int, length_scale: float, rng: np.random.Generator
+) -> LandmarkFeatures:
+    """Features of the RBF kernel through so many landmark outcomes, before any is measured."""
+    normals = rng.standard_normal((count, outcome_dim))
+    landmarks: FloatArray = np.clip(0.5 + _LANDMARK_STD * normals, 0, 1)
+    values, vectors = np.linalg.eigh(rbf(landmarks, landmarks, length_scale))
+    kept = values > _LEAST_VARIANCE
+    return LandmarkFeatures(landmarks, vectors[:, kept] / np.sqrt(values[kept]), length_scale)

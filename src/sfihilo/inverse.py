@@ -36,6 +36,7 @@ from sfihilo.features import (
     FeatureMap,
     LinearFeatures,
     fourier_features,
+    landmark_features,
 )
 from sfihilo.history import FloatArray
 from sfihilo.likelihood import likelihood_terms
@@ -87,7 +88,10 @@ class InverseSettings:
 def feature_map(
     settings: InverseSettings, outcome_dim: int, rng: np.random.Generator
 ) -> FeatureMap:
-    """The map that `settings.features` names: rbf, linear, or a user's own "module:function"."""
+    """The map that `settings.features` names.
+
+    rbf and landmarks approximate the same kernel; else linear, or a user's own "module:function".
+    """
     if settings.features == "rbf":
         return fourier_features(
             settings.feature_count,
@@ -96,9 +100,11 @@ def feature_map(
             rng,
             orthogonal=settings.orthogonal,
         )
+    if settings.features == "landmarks":
+        return landmark_features(settings.feature_count, outcome_dim, settings.length_scale, rng)
     if settings.features == "linear":
         return LinearFeatures(outcome_dim)
-    function = named_function(settings.features, "features", ("rbf", "linear"))
+    function = named_function(settings.features, "features", ("rbf", "landmarks", "linear"))
     size = np.asarray(function(np.full((1, outcome_dim), 0.5))).shape[-1]
     return CustomFeatures(function, size)
 

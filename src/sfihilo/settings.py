@@ -27,10 +27,10 @@ class NoiseSettings:
 
 # docs/default-preset.md says why, and what each part is worth.
 DEFAULT_INVERSE = InverseSettings(
-    feature_count=512,
-    orthogonal=True,
-    log_sharpness_mean=math.log(12),
-    log_sharpness_std=0.7,
+    features="landmarks",
+    feature_count=384,
+    log_sharpness_mean=math.log(20),
+    log_sharpness_std=0.5,
     iterations=40,
     inference="variational",
 )
