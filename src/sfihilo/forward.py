@@ -269,8 +269,8 @@ def append(belief: ForwardBelief, policy: FloatArray, outcome: FloatArray) -> Fo
     explained = belief.inverse_factor @ belief.kernel(policy[None])[0]
     # In exact arithmetic the new pivot is at least the ridge; duplicates must not make it less.
     pivot = np.sqrt(max(1 + belief.noise - explained @ explained, belief.noise))
-    factor = np.zeros((size + 1, size + 1))
-    factor[:size, :size] = belief.inverse_factor
+    factor = np.empty((size + 1, size + 1))
+    factor[:size, :size], factor[:size, size] = belief.inverse_factor, 0
     factor[size, :size] = -(explained @ belief.inverse_factor) / pivot
     factor[size, size] = 1 / pivot
     return _belief(

@@ -32,6 +32,9 @@ from sfihilo.inverse import RewardPosterior
 from sfihilo.names import positive, within
 from sfihilo.ranking import rank_by_reducible, top
 
+# Until it has seen a large block freed, glibc returns freed memory at once, and a round would spend
+# a tenth of its time on getting the same few megabytes page by page again.
+np.empty(31 << 20, np.uint8)
 # Leaders beyond the targets that single precision might have put behind them.
 _SPARE = 4
 
@@ -206,19 +209,17 @@ def lookahead(situation: Situation, targets: fw.At, candidates: fw.At) -> FloatA
     current = fw.sample(
         update.targets.mean[:, None], update.targets.variance[:, None], normals
     )  # eq:app_active_target_samples
-    even = np.full((len(labels.slopes), 1), 1 / len(labels.slopes))
-    now = region_utility(labels, current, np.ones(1), even)  # eq:app_active_current_utility
+    even = np.full((1, len(labels.slopes), 1), 1 / len(labels.slopes))
+    # eq:app_active_current_utility
+    now = region_utility(labels, current[None], np.ones((1, 1)), even)[0]
     outcomes, residuals = hypothetical_outcomes(situation, update.candidates)
     moved = update.mean(update.targets.mean, residuals)
-    after = np.empty(outcomes.shape[:2])
     chances, weights = label_update(labels, outcomes)
-    for candidate, draw in np.ndindex(after.shape):
-        spread = update.variance[candidate][:, None]
-        means = moved[candidate, draw][:, None]
+    after = np.empty(outcomes.shape[:2])
+    for draw in range(outcomes.shape[1]):
+        means, spread = moved[:, draw][:, :, None], update.variance[:, :, None]
         samples = fw.sample(means, spread, normals)  # eq:app_active_post_target_samples
-        after[candidate, draw] = region_utility(
-            labels, samples, chances[candidate, draw], weights[candidate, draw]
-        )
+        after[:, draw] = region_utility(labels, samples, chances[:, draw], weights[:, draw])
     # With one draw, the mean, this is eq:app_active_meanobs_score; with many, the whole integral.
     return np.asarray(now - after.mean(axis=1))  # eq:proposed_target_lookahead
 
@@ -248,20 +249,27 @@ def label_update(labels: Labels, outcomes: FloatArray) -> tuple[FloatArray, Floa
 
 def region_utility(
     labels: Labels, samples: FloatArray, chances: FloatArray, weights: FloatArray
-) -> float:
-    """Mean over targets of the information in their labels, expected over a candidate's label.
+) -> FloatArray:
+    """Mean over targets of the information in their labels, expected over each candidate's label.
 
-    samples: (targets, draws, d_outcome); chances of the candidate's labels: (k,); weights of the
-    reward's samples after each of them: (S, k). Times its chance and summed, these weights are even
-    again, so the expected doubt is the one under all samples alike.
+    samples: (candidates, targets, draws, d_outcome); chances of the candidate's k labels:
+    (candidates, k); weights of the reward's samples after each: (candidates, S, k). Times its
+    chance and summed, these weights are even again, so the expected doubt is that under all samples
+    alike.
     """
-    count, draws, dimension = samples.shape
-    chance, doubt = labels.averages(samples.reshape(-1, dimension), weights)
+    *shape, dimension = samples.shape
+    chance = np.empty((*shape, chances.shape[1]), np.float32)
+    doubt = np.empty(shape, np.float32)
+    for index, own in enumerate(weights):
+        flat = labels.averages(samples[index].reshape(-1, dimension), own)
+        chance[index], doubt[index] = (
+            flat[0].reshape(chance[index].shape),
+            flat[1].reshape(shape[1:]),
+        )
     # With even weights this is eq:app_active_targetwise_utility, before the query.
-    chance = chance.reshape(count, draws, -1).mean(axis=1)
-    doubt = doubt.reshape(count, draws).mean(axis=1)
-    utility = binary_entropy(chance) @ chances - doubt  # eq:app_active_post_targetwise_utility
-    return float(utility.mean())  # eq:app_active_post_region_utility
+    expected = np.einsum("ctk,ck->ct", binary_entropy(chance.mean(axis=2)), chances)
+    utility = expected - doubt.mean(axis=2)  # eq:app_active_post_targetwise_utility
+    return np.asarray(utility.mean(axis=1))  # eq:app_active_post_region_utility
 
 
 def _information(situation: Situation, pool: FloatArray) -> tuple[FloatArray, FloatArray]:
