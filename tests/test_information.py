@@ -56,10 +56,13 @@ def test_mutual_information_by_enumeration(features: str, gap: float) -> None:
     posterior = posterior_of(features=features)
     rng = np.random.default_rng(1)
     anchor, outcomes = rng.uniform(size=3), rng.uniform(size=(100, 3))
-    found = mean_information(posterior, anchor, outcomes.astype(np.float32), gap)
-    for outcome, information in zip(outcomes, found, strict=True):
-        chances = label_chances(posterior, anchor, outcome, gap)
-        assert information == pytest.approx(information_by_counting(chances), abs=1e-6)
+    labels = Labels.against(posterior, anchor, gap)
+    found = mean_information(labels, outcomes.astype(np.float32))
+    exact = labels.information(outcomes)
+    for outcome, single, double in zip(outcomes, found, exact, strict=True):
+        expected = information_by_counting(label_chances(posterior, anchor, outcome, gap))
+        assert single == pytest.approx(expected, abs=1e-6)
+        assert double == pytest.approx(expected, abs=1e-12)
 
 
 def test_probabilities_one_by_one() -> None:
@@ -82,22 +85,24 @@ def test_noise_flattens_and_no_noise_is_the_plain_logistic() -> None:
 def test_comparing_an_outcome_with_itself_tells_nothing() -> None:
     posterior = posterior_of()
     anchor = np.array([0.2, 0.5, 0.7])
-    found = mean_information(posterior, anchor, anchor.astype(np.float32)[None], GAP)
+    labels = Labels.against(posterior, anchor, GAP)
+    found = mean_information(labels, anchor.astype(np.float32)[None])
     assert found[0] == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("count", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("count", [1, 127, 128, 129, 300])
 @pytest.mark.parametrize("features", ["rbf", "linear"])
-def test_weighted_averages_in_blocks(count: int, features: str) -> None:
-    posterior = posterior_of(features=features)
+@pytest.mark.parametrize("samples", [1, 3, 33, 40])
+def test_weighted_averages_in_blocks(count: int, features: str, samples: int) -> None:
+    posterior = posterior_of(samples, features)
     rng = np.random.default_rng(count)
     anchor, outcomes = rng.uniform(size=3), rng.uniform(size=(count, 3))
-    weights = rng.dirichlet(np.ones(40), size=2).T
+    weights = rng.dirichlet(np.ones(samples), size=2).T
     labels = Labels.against(posterior, anchor, GAP)
     probabilities = labels.probabilities(outcomes)
     chance, doubt = labels.averages(outcomes, weights)
     assert chance == pytest.approx(probabilities @ weights, abs=2e-6)
-    assert doubt == pytest.approx(binary_entropy(probabilities) @ weights, abs=2e-6)
+    assert doubt == pytest.approx(binary_entropy(probabilities).mean(axis=1), abs=2e-6)
 
 
 @pytest.mark.parametrize("features", ["rbf", "linear"])

@@ -210,6 +210,11 @@ def test_full_integral_equals_a_plain_monte_carlo_loop() -> None:
         assert selection.utilities[place] == pytest.approx(expected, abs=1e-6)
 
 
+def looked_ahead(situation: Situation, targets: FloatArray, candidates: FloatArray) -> FloatArray:
+    forward = situation.forward
+    return querying.lookahead(situation, forward.at(targets), forward.at(candidates))
+
+
 def certain(state: State) -> Situation:
     """A forward belief that knows the executed policies' outcomes, but little else."""
     data = state.history.forward_data()
@@ -225,12 +230,12 @@ def test_integral_and_mean_observation_coincide_where_the_outcome_is_certain() -
     integral = replace(mean_observation, settings=replace(TINY.query, candidate_outcomes=5))
     rng = np.random.default_rng(0)
     targets, executed = rng.uniform(size=(5, 3)), state.forward.policies[:4]
-    one = querying.lookahead(mean_observation, targets, executed)
-    other = querying.lookahead(integral, targets, executed)
+    one = looked_ahead(mean_observation, targets, executed)
+    other = looked_ahead(integral, targets, executed)
     assert one == pytest.approx(other, abs=1e-4)
     elsewhere = rng.uniform(size=(4, 3))  # where it is not certain they are two things
-    one = querying.lookahead(mean_observation, targets, elsewhere)
-    other = querying.lookahead(integral, targets, elsewhere)
+    one = looked_ahead(mean_observation, targets, elsewhere)
+    other = looked_ahead(integral, targets, elsewhere)
     assert np.abs(one - other).max() > 1e-3
 
 
@@ -245,9 +250,7 @@ def test_integral_settles_with_more_draws() -> None:
             return generator(seed if purpose == "candidates" else 0, 0, purpose)
 
         query = replace(TINY.query, candidate_outcomes=draws)
-        return querying.lookahead(
-            situation_of(state, settings=query, random=random), targets, candidates
-        )
+        return looked_ahead(situation_of(state, settings=query, random=random), targets, candidates)
 
     few = np.abs(estimate(10, 1) - estimate(10, 2)).mean()
     many = np.abs(estimate(160, 1) - estimate(160, 2)).mean()
