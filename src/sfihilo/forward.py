@@ -352,7 +352,10 @@ class Split(NamedTuple):
         scale: FloatArray,
     ) -> float:
         try:
-            factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True)
+            # LAPACK's own order of a symmetric matrix is its transpose, and needs no copy.
+            factor = scipy.linalg.cho_factor(
+                system.T, lower=True, overwrite_a=True, check_finite=False
+            )
         except scipy.linalg.LinAlgError:
             return np.inf  # too small a ridge for these policies to be told apart
         predicted = centre + scale * (cross @ scipy.linalg.cho_solve(factor, standardised))
