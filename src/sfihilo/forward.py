@@ -180,10 +180,11 @@ class ForwardBelief:
 
     def predict(self, policies: FloatArray) -> Prediction:
         kernel = self.kernel(policies)
-        epistemic, observation = self.variances(self.leverage_at(kernel))
-        return Prediction(
-            self.mean_at(kernel), epistemic, np.broadcast_to(observation, epistemic.shape)
-        )  # eq:app_forward_predictive
+        return self.prediction(self.mean_at(kernel), self.leverage_at(kernel))
+
+    def prediction(self, mean: FloatArray, leverage: FloatArray) -> Prediction:
+        epistemic, observation = self.variances(leverage)  # eq:app_forward_predictive
+        return Prediction(mean, epistemic, np.broadcast_to(observation, epistemic.shape))
 
     def tried_leverage(self) -> FloatArray:
         """Leverage of each executed policy, had it not been executed itself."""
@@ -224,7 +225,7 @@ class TargetUpdate(NamedTuple):
 
 def target_update(belief: ForwardBelief, targets: At, candidates: At) -> TargetUpdate:
     """The one-step update on a target set: eq:app_forward_mean_update and the variance collapse."""
-    before = _prediction(belief, targets)
+    before = belief.prediction(targets.mean, targets.leverage)
     cross = rbf(candidates.policies, targets.policies, belief.hyper.length_scale)
     cross -= candidates.explained @ targets.explained.T  # eq:app_forward_cross
     covariance = np.multiply.outer(cross, belief.epistemic_scale)  # eq:app_forward_cross_cov
@@ -232,17 +233,9 @@ def target_update(belief: ForwardBelief, targets: At, candidates: At) -> TargetU
     denominator = own + belief.observation  # eq:app_forward_update_denom
     gain = covariance / denominator[:, None]
     left = np.maximum(before.epistemic - gain * covariance, 0)  # eq:app_forward_variance_update
-    return TargetUpdate(
-        gain,
-        left + belief.observation,  # eq:app_forward_total_post_variance
-        before,
-        _prediction(belief, candidates),
-    )
-
-
-def _prediction(belief: ForwardBelief, at: At) -> Prediction:
-    epistemic, observation = belief.variances(at.leverage)
-    return Prediction(at.mean, epistemic, np.broadcast_to(observation, epistemic.shape))
+    total = left + belief.observation  # eq:app_forward_total_post_variance
+    asked = belief.prediction(candidates.mean, candidates.leverage)
+    return TargetUpdate(gain, total, before, asked)
 
 
 def fit(
@@ -352,7 +345,8 @@ class Split(NamedTuple):
         scale: FloatArray,
     ) -> float:
         try:
-            factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True)
+            # LAPACK's own order of a symmetric matrix is its transpose, and needs no copy.
+            factor = scipy.linalg.cho_factor(system.T, True, True, False)
         except scipy.linalg.LinAlgError:
             return np.inf  # too small a ridge for these policies to be told apart
         predicted = centre + scale * (cross @ scipy.linalg.cho_solve(factor, standardised))
