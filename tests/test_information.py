@@ -1,5 +1,6 @@
 """Label probabilities and their mutual information with the reward, against counting."""
 
+import itertools
 from math import exp, log, pi, sqrt
 
 import numpy as np
@@ -100,9 +101,41 @@ def test_weighted_averages_in_blocks(count: int, features: str, samples: int) ->
     weights = rng.dirichlet(np.ones(samples), size=2).T
     labels = Labels.against(posterior, anchor, GAP)
     probabilities = labels.probabilities(outcomes)
-    chance, doubt = labels.averages(outcomes, weights)
+    chance, doubt = labels.averages(outcomes, weights[None], np.array([0, len(outcomes)]))
     assert chance == pytest.approx(probabilities @ weights, abs=2e-6)
     assert doubt == pytest.approx(binary_entropy(probabilities).mean(axis=1), abs=2e-6)
+
+
+@pytest.mark.parametrize("bounds", [[0, 0, 150, 300], [0, 5, 129, 300], [0, 300, 300, 300]])
+def test_each_group_has_its_own_weights(bounds: list[int]) -> None:
+    rng = np.random.default_rng(1)
+    labels = Labels.against(posterior_of(40), rng.uniform(size=3), GAP)
+    outcomes, weights = rng.uniform(size=(300, 3)), rng.dirichlet(np.ones(40), (3, 2))
+    weights = weights.transpose(0, 2, 1)
+    chance, _ = labels.averages(outcomes, weights, np.array(bounds))
+    probabilities = labels.probabilities(outcomes)
+    for group, (low, high) in enumerate(itertools.pairwise(bounds)):
+        expected = probabilities[low:high] @ weights[group]
+        assert chance[low:high] == pytest.approx(expected, abs=2e-6)
+
+
+@pytest.mark.parametrize("features", ["rbf", "linear"])
+def test_a_tangent_follows_the_labels(features: str) -> None:
+    """Its error falls with the square of the step: it is the tangent and no other line."""
+    rng = np.random.default_rng(2)
+    labels = Labels.against(posterior_of(33, features), rng.uniform(size=3), GAP)
+    outcomes, direction = rng.uniform(0.2, 0.8, (6, 3)), rng.uniform(-1, 1, (2, 6, 3))
+    weights = rng.dirichlet(np.ones(33), (2, 2)).transpose(0, 2, 1)
+    tangent = labels.tangent(outcomes, weights)
+    errors = []
+    for length in (0.02, 0.004):
+        chance, doubt = tangent.moved(length * direction)
+        moved = [labels.probabilities(outcomes + length * one) for one in direction]
+        exact = np.stack([p @ own for p, own in zip(moved, weights, strict=True)])
+        lost = np.stack([binary_entropy(p).mean(axis=1) for p in moved])
+        errors.append((np.abs(chance - exact).max(), np.abs(doubt - lost).max()))
+        assert np.abs(exact - tangent.chance.transpose(0, 2, 1)).max() > 4 * errors[-1][0]
+    assert np.all(np.array(errors[1]) < np.array(errors[0]) / 15 + 1e-6)
 
 
 @pytest.mark.parametrize("features", ["rbf", "linear"])

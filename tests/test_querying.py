@@ -72,13 +72,19 @@ def loops_of(state: State, targets: FloatArray) -> LookaheadByLoops:
     )
 
 
+@pytest.mark.parametrize("tangent", [0, querying._TANGENT])
 @pytest.mark.parametrize("count", [4, 14])
-def test_lookahead_equals_the_triple_loop(count: int) -> None:
+def test_lookahead_equals_the_triple_loop(
+    count: int, tangent: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exactly without tangents, and with them to what `_TANGENT` promises."""
+    monkeypatch.setattr(querying, "_TANGENT", tangent)
     state = tiny_state(count)
     selection = look(state)
     loops = loops_of(state, selection.pool[selection.targets])
     expected = [loops.score(candidate) for candidate in selection.pool[selection.shortlist]]
-    assert np.abs(selection.utilities - expected).max() < 1e-6
+    allowed = 1e-4 * max(expected) if tangent else 1e-6
+    assert np.abs(selection.utilities - expected).max() < allowed
     assert np.ptp(expected) > 1e-4  # or else the comparison would say little
     best = selection.pool[selection.shortlist[int(np.argmax(expected))]]
     assert np.array_equal(selection.policy, best)
@@ -136,7 +142,7 @@ def test_whole_paper_sized_round_against_the_plain_transcription() -> None:
         theirs = dict(zip(looked.shortlist.tolist(), looked.utilities.tolist(), strict=True))
         assert len(mine) > 16
         assert mine.keys() == theirs.keys()
-        assert max(abs(mine[key] - theirs[key]) for key in mine) < 2e-6
+        assert max(abs(mine[key] - theirs[key]) for key in mine) < 1e-4 * max(theirs.values())
         assert rounds.compare(selection, looked).same
 
 
@@ -207,7 +213,7 @@ def test_full_integral_equals_a_plain_monte_carlo_loop() -> None:
         deviation = np.sqrt(forward.variance(candidate, None))
         outcomes = np.clip(forward.mean(candidate) + deviation * normals, 0, 1)
         expected = integral_by_loops(state, targets, candidate, outcomes)
-        assert selection.utilities[place] == pytest.approx(expected, abs=1e-6)
+        assert selection.utilities[place] == pytest.approx(expected, abs=2e-5)
 
 
 def looked_ahead(situation: Situation, targets: FloatArray, candidates: FloatArray) -> FloatArray:

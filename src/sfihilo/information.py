@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from sfihilo.features import FeatureMap
-from sfihilo.history import FloatArray
+from sfihilo.history import FloatArray, IntArray
 from sfihilo.inverse import RewardPosterior
 
 # So many outcomes of 512 samples and their temporaries stay near in the cache, while the product
@@ -42,6 +43,24 @@ def noisy_slopes(sharpness: FloatArray, gap_std: float) -> FloatArray:
     """How steeply each sample's label probability rises, given noisy reward gaps."""
     spread = np.sqrt(1 + np.pi / 8 * (sharpness * gap_std) ** 2)
     return np.asarray(sharpness / spread)  # eq:app_active_noisy_preference_probability
+
+
+class Tangent(NamedTuple):
+    """Chance and doubt at some outcomes, and how they change with each of an outcome's numbers.
+
+    g candidates have k labels each, and sample weights for each label.
+    """
+
+    chance: FloatArray  # (g, k, n)
+    doubt: FloatArray  # (n,)
+    chance_slope: FloatArray  # (g, k, n, d_outcome)
+    doubt_slope: FloatArray  # (n, d_outcome)
+
+    def moved(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Chance (g, n, k) and doubt (g, n) after small steps (g, n, d_outcome) of the outcomes."""
+        chance = self.chance + np.einsum("gnd,gknd->gkn", step, self.chance_slope)
+        doubt = self.doubt + np.einsum("gnd,nd->gn", step, self.doubt_slope)
+        return chance.transpose(0, 2, 1), doubt
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,31 +98,62 @@ class Labels:
 
     def means(self, outcomes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Chance and doubt (n,) under all samples alike."""
-        weights = np.full((len(self.slopes), 1), 1 / len(self.slopes))
-        chance, doubt = self.averages(outcomes, weights)
+        weights = np.full((1, len(self.slopes), 1), 1 / len(self.slopes))
+        chance, doubt = self.averages(outcomes, weights, np.array([0, len(outcomes)]))
         return chance[:, 0], doubt
 
-    def averages(self, outcomes: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Chance (n, k) under each of the k columns of sample weights (S, k), and doubt (n,).
+    def averages(
+        self, outcomes: FloatArray, weights: FloatArray, bounds: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Chance (n, k) under sample weights (g, S, k), and doubt (n,) under all samples alike.
 
-        In single precision.
+        The weights of group i are those of the outcomes from bounds[i] to bounds[i + 1]. In single
+        precision.
         """
         anchor, directions = self._single
-        by_label = weights.T.astype(np.float32)
-        chance = np.empty((len(outcomes), len(by_label)), np.float32)
+        by_label = weights.transpose(0, 2, 1).astype(np.float32)
+        chance = np.empty((len(outcomes), by_label.shape[1]), np.float32)
         doubt = np.empty(len(outcomes), np.float32)
         samples = len(self.slopes)
         space = np.empty(4 * samples * min(_ROWS, len(outcomes)), np.float32)
         for start in range(0, len(outcomes), _ROWS):
-            rows = slice(start, min(start + _ROWS, len(outcomes)))
-            count = rows.stop - start
-            margins, *others = space[: 4 * samples * count].reshape(4, samples, count)
-            differences = anchor - self.features(outcomes[rows].astype(np.float32, copy=False))
+            stop = min(start + _ROWS, len(outcomes))
+            margins, *others = space[: 4 * samples * (stop - start)].reshape(4, samples, -1)
+            block = outcomes[start:stop].astype(np.float32, copy=False)
+            differences = anchor - self.features(block)
             np.matmul(directions, differences.T, out=margins)  # eq:app_active_reward_gap
-            doubt[rows] = _labels_of(margins, *others)
-            chance[rows] = (by_label @ margins).T
+            doubt[start:stop] = _labels_of(margins, *others)
+            first, last = np.searchsorted(bounds, [start, stop - 1], side="right") - 1
+            for group in range(first, last + 1):
+                low, high = max(start, bounds[group]), min(stop, bounds[group + 1])
+                chance[low:high] = (by_label[group] @ margins[:, low - start : high - start]).T
         chance += np.float32(0.5)  # the weights of a column sum to one
         return chance, doubt
+
+    def tangent(self, outcomes: FloatArray, weights: FloatArray) -> Tangent:
+        """`averages` at the outcomes under all weights (g, S, k), and its slopes there."""
+        anchor, directions = self._single
+        groups, samples, labels = weights.shape
+        count, dimension = outcomes.shape
+        single = outcomes.astype(np.float32, copy=False)
+        slopes = -self.features.jacobian(single)
+        rows = np.concatenate([anchor - self.features(single), slopes.reshape(-1, anchor.size)])
+        margins = directions @ rows.T
+        gaps = margins[:, :count]
+        likely, *others = np.empty((4, samples, count), np.float32)
+        likely[:] = gaps
+        doubt = _labels_of(likely, *others)  # likely is now sigma(x) - 1/2
+        steepness = np.float32(0.25) - likely**2  # sigma'(x), and H(sigma(x))' = -x sigma'(x)
+        moves = margins[:, count:].reshape(samples, count, dimension) * steepness[:, :, None]
+        by_label = weights.transpose(0, 2, 1).reshape(-1, samples).astype(np.float32)
+        chance = by_label @ likely + np.float32(0.5)
+        chance_slope = by_label @ moves.reshape(samples, -1)
+        return Tangent(
+            chance.reshape(groups, labels, count),
+            doubt,
+            chance_slope.reshape(groups, labels, count, dimension),
+            np.einsum("sn,snd->nd", gaps, moves) / np.float32(-samples),
+        )
 
 
 def _labels_of(
