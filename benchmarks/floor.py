@@ -67,8 +67,8 @@ def floor_seconds(settings: Settings, observations: int, rates: Rates) -> dict[s
     shortlist = query.main_shortlist + query.variance_shortlist + query.guard_shortlist
     looked_at = (1 + shortlist) * query.targets * query.target_samples
     m, s, t, d = inverse.feature_count, inverse.samples, observations, settings.outcome_dim
-    # exp, a reciprocal and a logarithm for each label probability with its entropy
-    label = 3.0 / rates.exponential
+    # An exponential and a reciprocal for each label probability; logarithms are of products.
+    label = 2.0 / rates.exponential
     return {
         "append to the factor": 4.0 * t**2 / rates.double,
         "mode, one pass over the comparisons": 4.0 * t * m / rates.double,

@@ -280,7 +280,7 @@ def test_one_step_update_by_hand() -> None:
     policies, outcomes, targets = data(30)
     belief = fitted(policies, outcomes, Hyperparameters(0.5, 0.1))
     candidates, shift = targets[:4] * 0.9, np.array([0.1, -0.2])
-    update = fw.target_update(belief, targets, candidates)
+    update = fw.target_update(belief, belief.at(targets), belief.at(candidates))
     moved = update.mean(belief.mean(targets), np.broadcast_to(shift, (4, 1, 2)))[:, 0]
     inverse = np.linalg.inv(fw.rbf(policies, policies, 0.5) + belief.noise * np.eye(30))
     for i, candidate in enumerate(candidates):
@@ -303,7 +303,7 @@ def test_one_step_update_without_observation_noise_is_exact_conditioning() -> No
     belief = fitted(policies, outcomes, Hyperparameters(0.5, 0.1))
     quiet = replace(belief, observation=np.zeros(2))
     candidate, outcome = np.array([0.2, 0.7, 0.4]), np.array([0.9, 0.1])
-    update = fw.target_update(quiet, targets, candidate[None])
+    update = fw.target_update(quiet, quiet.at(targets), quiet.at(candidate[None]))
     grown = fw.append(belief, candidate, outcome)
     collapsed = np.multiply.outer(grown.leverage(targets), belief.epistemic_scale)
     assert update.variance[0] == pytest.approx(collapsed, abs=1e-12)
@@ -315,6 +315,6 @@ def test_one_step_update_without_observation_noise_is_exact_conditioning() -> No
     exact = fw.rbf(targets, longer, 0.5) @ np.linalg.solve(system, standardised)
     assert moved == pytest.approx(belief.centre + belief.scale * exact, abs=1e-10)
     # With v_obs the update is more cautious, in mean and in variance.
-    noisy = fw.target_update(belief, targets, candidate[None])
+    noisy = fw.target_update(belief, belief.at(targets), belief.at(candidate[None]))
     assert (np.abs(noisy.gain) <= np.abs(update.gain)).all()
     assert (noisy.variance - belief.observation >= update.variance - 1e-15).all()

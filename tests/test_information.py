@@ -1,5 +1,6 @@
 """Label probabilities and their mutual information with the reward, against counting."""
 
+import itertools
 from math import exp, log, pi, sqrt
 
 import numpy as np
@@ -56,10 +57,13 @@ def test_mutual_information_by_enumeration(features: str, gap: float) -> None:
     posterior = posterior_of(features=features)
     rng = np.random.default_rng(1)
     anchor, outcomes = rng.uniform(size=3), rng.uniform(size=(100, 3))
-    found = mean_information(posterior, anchor, outcomes.astype(np.float32), gap)
-    for outcome, information in zip(outcomes, found, strict=True):
-        chances = label_chances(posterior, anchor, outcome, gap)
-        assert information == pytest.approx(information_by_counting(chances), abs=1e-6)
+    labels = Labels.against(posterior, anchor, gap)
+    found = mean_information(labels, outcomes.astype(np.float32))
+    exact = labels.information(outcomes)
+    for outcome, single, double in zip(outcomes, found, exact, strict=True):
+        expected = information_by_counting(label_chances(posterior, anchor, outcome, gap))
+        assert single == pytest.approx(expected, abs=1e-6)
+        assert double == pytest.approx(expected, abs=1e-12)
 
 
 def test_probabilities_one_by_one() -> None:
@@ -82,22 +86,56 @@ def test_noise_flattens_and_no_noise_is_the_plain_logistic() -> None:
 def test_comparing_an_outcome_with_itself_tells_nothing() -> None:
     posterior = posterior_of()
     anchor = np.array([0.2, 0.5, 0.7])
-    found = mean_information(posterior, anchor, anchor.astype(np.float32)[None], GAP)
+    labels = Labels.against(posterior, anchor, GAP)
+    found = mean_information(labels, anchor.astype(np.float32)[None])
     assert found[0] == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("count", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("count", [1, 127, 128, 129, 300])
 @pytest.mark.parametrize("features", ["rbf", "linear"])
-def test_weighted_averages_in_blocks(count: int, features: str) -> None:
-    posterior = posterior_of(features=features)
+@pytest.mark.parametrize("samples", [1, 3, 33, 40])
+def test_weighted_averages_in_blocks(count: int, features: str, samples: int) -> None:
+    posterior = posterior_of(samples, features)
     rng = np.random.default_rng(count)
     anchor, outcomes = rng.uniform(size=3), rng.uniform(size=(count, 3))
-    weights = rng.dirichlet(np.ones(40), size=2).T
+    weights = rng.dirichlet(np.ones(samples), size=2).T
     labels = Labels.against(posterior, anchor, GAP)
     probabilities = labels.probabilities(outcomes)
-    chance, doubt = labels.averages(outcomes, weights)
+    chance, doubt = labels.averages(outcomes, weights[None], np.array([0, len(outcomes)]))
     assert chance == pytest.approx(probabilities @ weights, abs=2e-6)
-    assert doubt == pytest.approx(binary_entropy(probabilities) @ weights, abs=2e-6)
+    assert doubt == pytest.approx(binary_entropy(probabilities).mean(axis=1), abs=2e-6)
+
+
+@pytest.mark.parametrize("bounds", [[0, 0, 150, 300], [0, 5, 129, 300], [0, 300, 300, 300]])
+def test_each_group_has_its_own_weights(bounds: list[int]) -> None:
+    rng = np.random.default_rng(1)
+    labels = Labels.against(posterior_of(40), rng.uniform(size=3), GAP)
+    outcomes, weights = rng.uniform(size=(300, 3)), rng.dirichlet(np.ones(40), (3, 2))
+    weights = weights.transpose(0, 2, 1)
+    chance, _ = labels.averages(outcomes, weights, np.array(bounds))
+    probabilities = labels.probabilities(outcomes)
+    for group, (low, high) in enumerate(itertools.pairwise(bounds)):
+        expected = probabilities[low:high] @ weights[group]
+        assert chance[low:high] == pytest.approx(expected, abs=2e-6)
+
+
+@pytest.mark.parametrize("features", ["rbf", "linear"])
+def test_a_tangent_follows_the_labels(features: str) -> None:
+    """Its error falls with the square of the step: it is the tangent and no other line."""
+    rng = np.random.default_rng(2)
+    labels = Labels.against(posterior_of(33, features), rng.uniform(size=3), GAP)
+    outcomes, direction = rng.uniform(0.2, 0.8, (6, 3)), rng.uniform(-1, 1, (2, 6, 3))
+    weights = rng.dirichlet(np.ones(33), (2, 2)).transpose(0, 2, 1)
+    tangent = labels.tangent(outcomes, weights)
+    errors = []
+    for length in (0.02, 0.004):
+        chance, doubt = tangent.moved(length * direction)
+        moved = [labels.probabilities(outcomes + length * one) for one in direction]
+        exact = np.stack([p @ own for p, own in zip(moved, weights, strict=True)])
+        lost = np.stack([binary_entropy(p).mean(axis=1) for p in moved])
+        errors.append((np.abs(chance - exact).max(), np.abs(doubt - lost).max()))
+        assert np.abs(exact - tangent.chance.transpose(0, 2, 1)).max() > 4 * errors[-1][0]
+    assert np.all(np.array(errors[1]) < np.array(errors[0]) / 15 + 1e-6)
 
 
 @pytest.mark.parametrize("features", ["rbf", "linear"])

@@ -75,7 +75,7 @@ def test_more_data_never_raise_the_leverage(
 def test_lookahead_variance_never_rises(count: int, seed: int, hyper: Hyperparameters) -> None:
     belief = fit(*record(count, seed), hyper)
     targets, candidates = np.random.default_rng(seed + 3).uniform(size=(2, 8, 3))
-    after = fw.target_update(belief, targets, candidates).variance
+    after = fw.target_update(belief, belief.at(targets), belief.at(candidates)).variance
     assert (after <= belief.predict(targets).variance + 1e-12).all()
     assert (after >= belief.observation - 1e-15).all()
 

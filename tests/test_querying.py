@@ -72,13 +72,19 @@ def loops_of(state: State, targets: FloatArray) -> LookaheadByLoops:
     )
 
 
+@pytest.mark.parametrize("tangent", [0, querying._TANGENT])
 @pytest.mark.parametrize("count", [4, 14])
-def test_lookahead_equals_the_triple_loop(count: int) -> None:
+def test_lookahead_equals_the_triple_loop(
+    count: int, tangent: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exactly without tangents, and with them to what `_TANGENT` promises."""
+    monkeypatch.setattr(querying, "_TANGENT", tangent)
     state = tiny_state(count)
     selection = look(state)
     loops = loops_of(state, selection.pool[selection.targets])
     expected = [loops.score(candidate) for candidate in selection.pool[selection.shortlist]]
-    assert np.abs(selection.utilities - expected).max() < 1e-6
+    allowed = 1e-4 * max(expected) if tangent else 1e-6
+    assert np.abs(selection.utilities - expected).max() < allowed
     assert np.ptp(expected) > 1e-4  # or else the comparison would say little
     best = selection.pool[selection.shortlist[int(np.argmax(expected))]]
     assert np.array_equal(selection.policy, best)
@@ -136,7 +142,7 @@ def test_whole_paper_sized_round_against_the_plain_transcription() -> None:
         theirs = dict(zip(looked.shortlist.tolist(), looked.utilities.tolist(), strict=True))
         assert len(mine) > 16
         assert mine.keys() == theirs.keys()
-        assert max(abs(mine[key] - theirs[key]) for key in mine) < 2e-6
+        assert max(abs(mine[key] - theirs[key]) for key in mine) < 1e-4 * max(theirs.values())
         assert rounds.compare(selection, looked).same
 
 
@@ -207,7 +213,12 @@ def test_full_integral_equals_a_plain_monte_carlo_loop() -> None:
         deviation = np.sqrt(forward.variance(candidate, None))
         outcomes = np.clip(forward.mean(candidate) + deviation * normals, 0, 1)
         expected = integral_by_loops(state, targets, candidate, outcomes)
-        assert selection.utilities[place] == pytest.approx(expected, abs=1e-6)
+        assert selection.utilities[place] == pytest.approx(expected, abs=2e-5)
+
+
+def looked_ahead(situation: Situation, targets: FloatArray, candidates: FloatArray) -> FloatArray:
+    forward = situation.forward
+    return querying.lookahead(situation, forward.at(targets), forward.at(candidates))
 
 
 def certain(state: State) -> Situation:
@@ -225,12 +236,12 @@ def test_integral_and_mean_observation_coincide_where_the_outcome_is_certain() -
     integral = replace(mean_observation, settings=replace(TINY.query, candidate_outcomes=5))
     rng = np.random.default_rng(0)
     targets, executed = rng.uniform(size=(5, 3)), state.forward.policies[:4]
-    one = querying.lookahead(mean_observation, targets, executed)
-    other = querying.lookahead(integral, targets, executed)
+    one = looked_ahead(mean_observation, targets, executed)
+    other = looked_ahead(integral, targets, executed)
     assert one == pytest.approx(other, abs=1e-4)
     elsewhere = rng.uniform(size=(4, 3))  # where it is not certain they are two things
-    one = querying.lookahead(mean_observation, targets, elsewhere)
-    other = querying.lookahead(integral, targets, elsewhere)
+    one = looked_ahead(mean_observation, targets, elsewhere)
+    other = looked_ahead(integral, targets, elsewhere)
     assert np.abs(one - other).max() > 1e-3
 
 
@@ -245,9 +256,7 @@ def test_integral_settles_with_more_draws() -> None:
             return generator(seed if purpose == "candidates" else 0, 0, purpose)
 
         query = replace(TINY.query, candidate_outcomes=draws)
-        return querying.lookahead(
-            situation_of(state, settings=query, random=random), targets, candidates
-        )
+        return looked_ahead(situation_of(state, settings=query, random=random), targets, candidates)
 
     few = np.abs(estimate(10, 1) - estimate(10, 2)).mean()
     many = np.abs(estimate(160, 1) - estimate(160, 2)).mean()

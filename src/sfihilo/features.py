@@ -33,7 +33,9 @@ class FeatureMap(Protocol):
 
     def __call__(self, outcomes: FloatArray) -> FloatArray: ...
 
-    def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray: ...
+    def jacobian(self, outcomes: FloatArray) -> FloatArray:
+        """d z / d phi, (n, d_outcome, m)."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +57,11 @@ class FourierFeatures:
         angles *= np.sqrt(2 / self.size).astype(outcomes.dtype)
         return angles  # eq:app_inverse_rff_features
 
-    def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
-        """d r_w / d phi, one row an outcome."""
-        angles = outcomes @ self.frequencies.T + self.phases
-        slopes = -np.sqrt(2 / self.size) * np.sin(angles) * weights
-        return np.asarray(slopes @ self.frequencies)
+    def jacobian(self, outcomes: FloatArray) -> FloatArray:
+        frequencies = self.frequencies.T.astype(outcomes.dtype, copy=False)
+        angles = outcomes @ frequencies + self.phases.astype(outcomes.dtype, copy=False)
+        slopes = np.sin(angles) * -np.sqrt(2 / self.size).astype(outcomes.dtype)
+        return np.asarray(slopes[:, None] * frequencies)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +101,14 @@ class LinearFeatures:
     def __call__(self, outcomes: FloatArray) -> FloatArray:
         return outcomes
 
-    def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
-        return np.broadcast_to(weights, outcomes.shape)
+    def jacobian(self, outcomes: FloatArray) -> FloatArray:
+        unit = np.eye(self.size, dtype=outcomes.dtype)
+        return np.broadcast_to(unit, (len(outcomes), self.size, self.size))
 
 
 @dataclass(frozen=True, eq=False)
 class CustomFeatures:
-    """A user's own map, with its gradient by central differences."""
+    """A user's own map, with its slopes by central differences."""
 
     function: Callable[[FloatArray], FloatArray]
     size: int
@@ -120,15 +123,15 @@ class CustomFeatures:
             )
         return values
 
-    def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
-        step = 1e-5
-        slopes = np.empty_like(outcomes)
+    def jacobian(self, outcomes: FloatArray) -> FloatArray:
+        step, middle = 1e-5, outcomes.astype(float)
+        slopes = np.empty((*outcomes.shape, self.size), outcomes.dtype)
         for coordinate in range(outcomes.shape[1]):
-            above, below = outcomes.copy(), outcomes.copy()
-            above[:, coordinate] = np.minimum(outcomes[:, coordinate] + step, 1)
-            below[:, coordinate] = np.maximum(outcomes[:, coordinate] - step, 0)
+            above, below = middle.copy(), middle.copy()
+            above[:, coordinate] = np.minimum(middle[:, coordinate] + step, 1)
+            below[:, coordinate] = np.maximum(middle[:, coordinate] - step, 0)
             distance = above[:, coordinate] - below[:, coordinate]
-            slopes[:, coordinate] = (self(above) - self(below)) @ weights / distance
+            slopes[:, coordinate] = (self(above) - self(below)) / distance[:, None]
         return slopes
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.linalg
 
 from sfihilo.factor import add_to_diagonal, inverse_cholesky
-from sfihilo.history import FloatArray
+from sfihilo.history import FloatArray, IntArray
 from sfihilo.names import positive, within
 
 # Uniform outcomes in [0, 1] have this standard deviation: the scale before two were measured.
@@ -84,6 +84,18 @@ class Prediction(NamedTuple):
     @property
     def variance(self) -> FloatArray:
         return self.epistemic + self.observation
+
+
+class At(NamedTuple):
+    """Some policies, and what the belief's one-step update needs to know of each."""
+
+    policies: FloatArray  # (n, d_policy)
+    explained: FloatArray  # L^-1 k_t, (n, t)
+    leverage: FloatArray  # (n,)
+    mean: FloatArray  # (n, d_outcome)
+
+    def rows(self, chosen: IntArray) -> At:
+        return At(*(part[chosen] for part in self))
 
 
 def rbf(first: FloatArray, second: FloatArray, length_scale: float) -> FloatArray:
@@ -159,12 +171,20 @@ class ForwardBelief:
         """Epistemic (n, d_outcome) and observation (d_outcome,) variances."""
         return np.multiply.outer(leverage, self.epistemic_scale), self.observation
 
+    def at(self, policies: FloatArray) -> At:
+        """All that is known of these policies, in double precision."""
+        kernel = self.kernel(policies)
+        explained = kernel @ self.inverse_factor.T
+        leverage = np.maximum(1 - np.einsum("ij,ij->i", explained, explained), 0)
+        return At(policies, explained, leverage, self.mean_at(kernel))
+
     def predict(self, policies: FloatArray) -> Prediction:
         kernel = self.kernel(policies)
-        epistemic, observation = self.variances(self.leverage_at(kernel))
-        return Prediction(
-            self.mean_at(kernel), epistemic, np.broadcast_to(observation, epistemic.shape)
-        )  # eq:app_forward_predictive
+        return self.prediction(self.mean_at(kernel), self.leverage_at(kernel))
+
+    def prediction(self, mean: FloatArray, leverage: FloatArray) -> Prediction:
+        epistemic, observation = self.variances(leverage)  # eq:app_forward_predictive
+        return Prediction(mean, epistemic, np.broadcast_to(observation, epistemic.shape))
 
     def tried_leverage(self) -> FloatArray:
         """Leverage of each executed policy, had it not been executed itself."""
@@ -203,32 +223,19 @@ class TargetUpdate(NamedTuple):
         return target_mean + shift  # eq:app_forward_mean_update
 
 
-def target_update(
-    belief: ForwardBelief, targets: FloatArray, candidates: FloatArray
-) -> TargetUpdate:
+def target_update(belief: ForwardBelief, targets: At, candidates: At) -> TargetUpdate:
     """The one-step update on a target set: eq:app_forward_mean_update and the variance collapse."""
-    count = len(targets)
-    kernel = belief.kernel(np.concatenate([targets, candidates]))
-    explained = kernel @ belief.inverse_factor.T
-    leverage = np.maximum(1 - np.einsum("ij,ij->i", explained, explained), 0)
-    epistemic, observation = belief.variances(leverage)
-    both = Prediction(
-        belief.mean_at(kernel), epistemic, np.broadcast_to(observation, epistemic.shape)
-    )
-    cross = rbf(candidates, targets, belief.hyper.length_scale)
-    cross -= explained[count:] @ explained[:count].T  # eq:app_forward_cross
+    before = belief.prediction(targets.mean, targets.leverage)
+    cross = rbf(candidates.policies, targets.policies, belief.hyper.length_scale)
+    cross -= candidates.explained @ targets.explained.T  # eq:app_forward_cross
     covariance = np.multiply.outer(cross, belief.epistemic_scale)  # eq:app_forward_cross_cov
-    denominator = (
-        np.multiply.outer(leverage[count:] + belief.noise, belief.epistemic_scale) + observation
-    )  # eq:app_forward_update_denom
+    own = np.multiply.outer(candidates.leverage + belief.noise, belief.epistemic_scale)
+    denominator = own + belief.observation  # eq:app_forward_update_denom
     gain = covariance / denominator[:, None]
-    left = np.maximum(epistemic[:count] - gain * covariance, 0)  # eq:app_forward_variance_update
-    return TargetUpdate(
-        gain,
-        left + observation,  # eq:app_forward_total_post_variance
-        Prediction(*(part[:count] for part in both)),
-        Prediction(*(part[count:] for part in both)),
-    )
+    left = np.maximum(before.epistemic - gain * covariance, 0)  # eq:app_forward_variance_update
+    total = left + belief.observation  # eq:app_forward_total_post_variance
+    asked = belief.prediction(candidates.mean, candidates.leverage)
+    return TargetUpdate(gain, total, before, asked)
 
 
 def fit(
@@ -255,8 +262,8 @@ def append(belief: ForwardBelief, policy: FloatArray, outcome: FloatArray) -> Fo
     explained = belief.inverse_factor @ belief.kernel(policy[None])[0]
     # In exact arithmetic the new pivot is at least the ridge; duplicates must not make it less.
     pivot = np.sqrt(max(1 + belief.noise - explained @ explained, belief.noise))
-    factor = np.zeros((size + 1, size + 1))
-    factor[:size, :size] = belief.inverse_factor
+    factor = np.empty((size + 1, size + 1))
+    factor[:size, :size], factor[:size, size] = belief.inverse_factor, 0
     factor[size, :size] = -(explained @ belief.inverse_factor) / pivot
     factor[size, size] = 1 / pivot
     return _belief(
@@ -338,7 +345,8 @@ class Split(NamedTuple):
         scale: FloatArray,
     ) -> float:
         try:
-            factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True)
+            # LAPACK's own order of a symmetric matrix is its transpose, and needs no copy.
+            factor = scipy.linalg.cho_factor(system.T, True, True, False)
         except scipy.linalg.LinAlgError:
             return np.inf  # too small a ridge for these policies to be told apart
         predicted = centre + scale * (cross @ scipy.linalg.cho_solve(factor, standardised))

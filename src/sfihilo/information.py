@@ -7,8 +7,8 @@ Notation
 --------
 outcomes   phi_b      (n, d_outcome)   compared with the one anchor phi_a
 slopes     beta_s / sqrt(1 + pi/8 (beta_s sigma_Delta)^2)   (S,)
-directions w_s times its slope, a column a sample           (m, S)
-margins    x = slope_s (r_s(anchor) - r_s(outcome))         (n, S)
+directions w_s times its slope, a row a sample              (S, m)
+margins    x = slope_s (r_s(anchor) - r_s(outcome))         (S, n)
 chance     mean over samples of sigma(x)
 doubt      mean over samples of H(sigma(x))
 """
@@ -16,15 +16,18 @@ doubt      mean over samples of H(sigma(x))
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from sfihilo.features import FeatureMap
-from sfihilo.history import FloatArray
+from sfihilo.history import FloatArray, IntArray
 from sfihilo.inverse import RewardPosterior
 
-# Sixty-four rows of 512 samples and their temporaries stay in the second-level cache.
-_ROWS = 64
+# So many outcomes of 512 samples and their temporaries stay near in the cache, while the product
+# that they come from is already an efficient one.
+_ROWS = 128
 _SIGN = np.uint32(0x8000_0000)
 # Beyond this margin a label is certain to single precision.
 _CERTAIN = 40.0
@@ -42,6 +45,24 @@ def noisy_slopes(sharpness: FloatArray, gap_std: float) -> FloatArray:
     return np.asarray(sharpness / spread)  # eq:app_active_noisy_preference_probability
 
 
+class Tangent(NamedTuple):
+    """Chance and doubt at some outcomes, and how they change with each of an outcome's numbers.
+
+    g candidates have k labels each, and sample weights for each label.
+    """
+
+    chance: FloatArray  # (g, k, n)
+    doubt: FloatArray  # (n,)
+    chance_slope: FloatArray  # (g, k, n, d_outcome)
+    doubt_slope: FloatArray  # (n, d_outcome)
+
+    def moved(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Chance (g, n, k) and doubt (g, n) after small steps (g, n, d_outcome) of the outcomes."""
+        chance = self.chance + np.einsum("gnd,gknd->gkn", step, self.chance_slope)
+        doubt = self.doubt + np.einsum("gnd,nd->gn", step, self.doubt_slope)
+        return chance.transpose(0, 2, 1), doubt
+
+
 @dataclass(frozen=True, eq=False)
 class Labels:
     """Labels of comparisons between one anchor and other outcomes, sample by sample."""
@@ -54,62 +75,115 @@ class Labels:
     @staticmethod
     def against(posterior: RewardPosterior, anchor: FloatArray, gap_std: float) -> Labels:
         slopes = noisy_slopes(posterior.sharpness, gap_std)
-        directions = np.asarray((posterior.weights * slopes[:, None]).T, dtype=np.float32)
-        return Labels(posterior.features, anchor.astype(np.float32)[None], slopes, directions)
+        directions = posterior.weights * slopes[:, None]
+        return Labels(posterior.features, anchor[None], slopes, directions)
 
-    def _margins(self, outcomes: FloatArray) -> FloatArray:
-        gaps = self.features(self.anchor) - self.features(outcomes.astype(np.float32, copy=False))
-        return gaps @ self.directions  # eq:app_active_reward_gap
+    @cached_property
+    def _single(self) -> tuple[FloatArray, FloatArray]:
+        """Features of the anchor and directions in single precision."""
+        return self.features(self.anchor.astype(np.float32)), self.directions.astype(np.float32)
 
     def probabilities(self, outcomes: FloatArray) -> FloatArray:
-        """p_s^+ at each outcome, (n, S)."""
-        margins = self._margins(outcomes).astype(float)  # eq:app_active_target_probabilities
-        chance: FloatArray = 1 / (1 + np.exp(-np.clip(margins, -_CERTAIN, _CERTAIN)))
+        """p_s^+ at each outcome, (n, S), in double precision."""
+        differences = self.features(self.anchor) - self.features(outcomes.astype(float, copy=False))
+        margins = np.clip(differences @ self.directions.T, -_CERTAIN, _CERTAIN)
+        chance: FloatArray = 1 / (1 + np.exp(-margins))  # eq:app_active_target_probabilities
         return chance
+
+    def information(self, outcomes: FloatArray) -> FloatArray:
+        """What each label would tell about the reward, in nats; for few outcomes, in double."""
+        chance = self.probabilities(outcomes)
+        doubt = binary_entropy(chance).mean(axis=1)
+        return np.asarray(binary_entropy(chance.mean(axis=1)) - doubt)
 
     def means(self, outcomes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Chance and doubt (n,) under all samples alike."""
-        weights = np.full((len(self.slopes), 1), 1 / len(self.slopes))
-        chance, doubt = self.averages(outcomes, weights)
-        return chance[:, 0], doubt[:, 0]
+        weights = np.full((1, len(self.slopes), 1), 1 / len(self.slopes))
+        chance, doubt = self.averages(outcomes, weights, np.array([0, len(outcomes)]))
+        return chance[:, 0], doubt
 
-    def averages(self, outcomes: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Chance and doubt (n, k) under each of the k columns of sample weights (S, k)."""
-        weights = weights.astype(np.float32)
-        chance = np.empty((len(outcomes), weights.shape[1]), np.float32)
-        doubt = np.empty_like(chance)
-        features = self.features(self.anchor) - self.features(
-            outcomes.astype(np.float32, copy=False)
-        )
-        buffers = np.empty((4, _ROWS, len(self.slopes)), np.float32)
+    def averages(
+        self, outcomes: FloatArray, weights: FloatArray, bounds: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Chance (n, k) under sample weights (g, S, k), and doubt (n,) under all samples alike.
+
+        The weights of group i are those of the outcomes from bounds[i] to bounds[i + 1]. In single
+        precision.
+        """
+        anchor, directions = self._single
+        by_label = weights.transpose(0, 2, 1).astype(np.float32)
+        chance = np.empty((len(outcomes), by_label.shape[1]), np.float32)
+        doubt = np.empty(len(outcomes), np.float32)
+        samples = len(self.slopes)
+        space = np.empty(4 * samples * min(_ROWS, len(outcomes)), np.float32)
         for start in range(0, len(outcomes), _ROWS):
-            rows = slice(start, min(start + _ROWS, len(outcomes)))
-            margins, entropy, unlikely, total = buffers[:, : rows.stop - rows.start]
-            np.matmul(features[rows], self.directions, out=margins)
-            _label_of(margins, entropy, unlikely, total)
-            np.matmul(margins, weights, out=chance[rows])
-            np.matmul(entropy, weights, out=doubt[rows])
+            stop = min(start + _ROWS, len(outcomes))
+            margins, *others = space[: 4 * samples * (stop - start)].reshape(4, samples, -1)
+            block = outcomes[start:stop].astype(np.float32, copy=False)
+            differences = anchor - self.features(block)
+            np.matmul(directions, differences.T, out=margins)  # eq:app_active_reward_gap
+            doubt[start:stop] = _labels_of(margins, *others)
+            first, last = np.searchsorted(bounds, [start, stop - 1], side="right") - 1
+            for group in range(first, last + 1):
+                low, high = max(start, bounds[group]), min(stop, bounds[group + 1])
+                chance[low:high] = (by_label[group] @ margins[:, low - start : high - start]).T
         chance += np.float32(0.5)  # the weights of a column sum to one
         return chance, doubt
 
+    def tangent(self, outcomes: FloatArray, weights: FloatArray) -> Tangent:
+        """`averages` at the outcomes under all weights (g, S, k), and its slopes there."""
+        anchor, directions = self._single
+        groups, samples, labels = weights.shape
+        count, dimension = outcomes.shape
+        single = outcomes.astype(np.float32, copy=False)
+        slopes = -self.features.jacobian(single)
+        rows = np.concatenate([anchor - self.features(single), slopes.reshape(-1, anchor.size)])
+        margins = directions @ rows.T
+        gaps = margins[:, :count]
+        likely, *others = np.empty((4, samples, count), np.float32)
+        likely[:] = gaps
+        doubt = _labels_of(likely, *others)  # likely is now sigma(x) - 1/2
+        steepness = np.float32(0.25) - likely**2  # sigma'(x), and H(sigma(x))' = -x sigma'(x)
+        moves = margins[:, count:].reshape(samples, count, dimension) * steepness[:, :, None]
+        by_label = weights.transpose(0, 2, 1).reshape(-1, samples).astype(np.float32)
+        chance = by_label @ likely + np.float32(0.5)
+        chance_slope = by_label @ moves.reshape(samples, -1)
+        return Tangent(
+            chance.reshape(groups, labels, count),
+            doubt,
+            chance_slope.reshape(groups, labels, count, dimension),
+            np.einsum("sn,snd->nd", gaps, moves) / np.float32(-samples),
+        )
 
-def _label_of(
-    margins: FloatArray, entropy: FloatArray, unlikely: FloatArray, total: FloatArray
-) -> None:
-    """Turn margins x into sigma(x) - 1/2, and write H(sigma(x)) to `entropy`; in place.
+
+def _labels_of(
+    margins: FloatArray, negative: FloatArray, unlikely: FloatArray, total: FloatArray
+) -> FloatArray:
+    """Turn margins x into sigma(x) - 1/2 in place, and return the mean of H(sigma(x)) over samples.
 
     With n = -|x| and e = exp(n), the unlikelier label has q = e / (1 + e), and without cancellation
-    at either end H = log(1 + e) - n q. Every pass counts here: this is a third of a round.
+    at either end H = log(1 + e) - n q. Every pass counts here: this is a quarter of a round. A
+    logarithm costs twenty products, so it is taken of products, each below 2^32.
     """
     # copysign, but five times faster: signs are bits.
-    bits, negative = margins.view(np.uint32), entropy.view(np.uint32)
-    np.bitwise_or(bits, _SIGN, out=negative)
-    np.exp(entropy, out=unlikely)
+    bits = margins.view(np.uint32)
+    np.bitwise_or(bits, _SIGN, out=negative.view(np.uint32))
+    np.exp(negative, out=unlikely)
     np.add(unlikely, np.float32(1), out=total)
     np.divide(unlikely, total, out=unlikely)
-    np.multiply(entropy, unlikely, out=entropy)
-    np.log(total, out=total)
-    np.subtract(total, entropy, out=entropy)
+    np.multiply(negative, unlikely, out=negative)
+    entropy = np.log(_folded(np.multiply, total)) - _folded(np.add, negative)
     np.subtract(np.float32(0.5), unlikely, out=unlikely)
     np.bitwise_and(bits, _SIGN, out=bits)
     np.bitwise_or(bits, unlikely.view(np.uint32), out=bits)
+    return np.asarray(entropy.sum(axis=0) / np.float32(len(margins)))
+
+
+def _folded(operation: np.ufunc, rows: FloatArray) -> FloatArray:
+    """Rows folded in half five times, each sheet laid on the other by the operation; in place."""
+    for _ in range(5):
+        half = (len(rows) + 1) // 2
+        rest = len(rows) - half
+        operation(rows[:rest], rows[half:], out=rows[:rest])
+        rows = rows[:half]
+    return rows

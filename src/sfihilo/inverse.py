@@ -130,14 +130,14 @@ class InverseBelief:
         """hat eta."""
         return float(self.mode[-1])
 
-    @property
+    @cached_property
     def prior_precision(self) -> FloatArray:
         """Diagonal, of the weights and the log-sharpness."""
         diagonal = np.full(len(self.mode), self.settings.weight_std**-2)
         diagonal[-1] = self.settings.log_sharpness_std**-2
         return diagonal
 
-    @property
+    @cached_property
     def prior_mean(self) -> FloatArray:
         """Of the weights and the log-sharpness."""
         mean = np.zeros(len(self.mode))
@@ -160,8 +160,10 @@ class InverseBelief:
         """Positive semidefinite curvature at the mode, of the weights and the log-sharpness."""
         sharpness = np.exp(min(self.log_sharpness, _LARGEST_LOG_SHARPNESS))
         margins = sharpness * (self.differences @ self.weights)
-        slopes = np.column_stack([sharpness * self.differences, margins])
-        slopes *= np.sqrt(self.curvature)[:, None]  # eq:app_inverse_curvature_terms
+        root = np.sqrt(self.curvature)  # eq:app_inverse_curvature_terms
+        slopes = np.empty((len(root), len(self.mode)))
+        np.multiply(self.differences, (sharpness * root)[:, None], out=slopes[:, :-1])
+        slopes[:, -1] = root * margins
         precision: FloatArray = slopes.T @ slopes
         prior = self.prior_precision + self.settings.jitter
         return add_to_diagonal(precision, prior)  # eq:app_inverse_precision

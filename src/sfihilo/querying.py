@@ -30,7 +30,16 @@ from sfihilo.history import FloatArray, IntArray
 from sfihilo.information import Labels, binary_entropy
 from sfihilo.inverse import RewardPosterior
 from sfihilo.names import positive, within
-from sfihilo.ranking import rank_by_reducible
+from sfihilo.ranking import rank_by_reducible, top
+
+# Until it has seen a large block freed, glibc returns freed memory at once, and a round would spend
+# a tenth of its time on getting the same few megabytes page by page again.
+np.empty(31 << 20, np.uint8)
+# Leaders beyond the targets that single precision might have put behind them.
+_SPARE = 4
+# Steps of an outcome up to which labels are followed along their tangent. The error grows with its
+# square: at this length the utilities are right to 1e-4 of the best (benchmarks show it).
+_TANGENT = 0.003
 
 
 @dataclass(frozen=True)
@@ -106,6 +115,11 @@ class Situation:
         """Computed when first looked at: not every rule looks."""
         return self.sampled()
 
+    @cached_property
+    def labels(self) -> Labels:
+        """Of comparisons with the anchor."""
+        return Labels.against(self.posterior, self.anchor, self.gap_std)
+
     def pool(self) -> FloatArray:
         count = self.settings.pool_size(self.policy_dim)
         return self.feasible.sample(
@@ -159,40 +173,60 @@ def boundary_lookahead(situation: Situation) -> Selection:
     pool = situation.pool()
     kernel, information = _information(situation, pool)
     ranking = rank_by_reducible(
-        forward, kernel, information, settings.targets, settings.variance_shortlist
+        forward, kernel, information, settings.targets + _SPARE, settings.variance_shortlist
     )
     guard = situation.random("guard").permutation(len(pool))[: settings.guard_shortlist]
+    finalists = _first_of_each([ranking.targets, ranking.variance, guard])
+    at = forward.at(pool[finalists])
+    best = _settled(situation, at.rows(np.arange(len(ranking.targets))))
     shortlist = _first_of_each(
-        [ranking.targets[: settings.main_shortlist], ranking.variance, guard]
+        [
+            best[: settings.main_shortlist],
+            *(_places(finalists, part) for part in (ranking.variance, guard)),
+        ]
     )  # eq:app_active_shortlist
-    utilities = lookahead(situation, pool[ranking.targets], pool[shortlist])
-    best = shortlist[int(np.argmax(utilities))]  # eq:app_active_selected_query
-    return Selection(pool[best], pool, information, ranking.targets, shortlist, utilities)
-
-
-def lookahead(situation: Situation, targets: FloatArray, candidates: FloatArray) -> FloatArray:
-    """a_BL of each candidate: how much its observation is expected to lower the target utility."""
-    settings, forward = situation.settings, situation.forward
-    normals = situation.random("targets").standard_normal(
-        (len(targets), settings.target_samples, len(situation.anchor))
+    utilities = lookahead(situation, at.rows(best), at.rows(shortlist))
+    chosen = shortlist[int(np.argmax(utilities))]  # eq:app_active_selected_query
+    return Selection(
+        at.policies[chosen], pool, information, finalists[best], finalists[shortlist], utilities
     )
-    update = fw.target_update(forward, targets, candidates)
+
+
+def _settled(situation: Situation, at: fw.At) -> IntArray:
+    """The targets, best first, among the leaders of single precision.
+
+    Which target gets which random numbers depends on the order, so near ties are worth deciding.
+    """
+    epistemic, observation = situation.forward.variances(at.leverage)
+    rank = situation.labels.information(at.mean) * fw.reducible_fraction(epistemic, observation)
+    return top(rank, situation.settings.targets)
+
+
+def lookahead(situation: Situation, targets: fw.At, candidates: fw.At) -> FloatArray:
+    """a_BL of each candidate: how much its observation is expected to lower the target utility."""
+    settings, labels = situation.settings, situation.labels
+    normals = situation.random("targets").standard_normal(
+        (len(targets.policies), settings.target_samples, len(situation.anchor))
+    )
+    update = fw.target_update(situation.forward, targets, candidates)
     current = fw.sample(
         update.targets.mean[:, None], update.targets.variance[:, None], normals
     )  # eq:app_active_target_samples
-    labels = Labels.against(situation.posterior, situation.anchor, situation.gap_std)
-    even = np.full((len(labels.slopes), 1), 1 / len(labels.slopes))
-    now = region_utility(labels, current, even)[0]  # eq:app_active_current_utility
+    chance, doubt = labels.means(current.reshape(-1, current.shape[-1]))
+    now = region_utility(  # eq:app_active_current_utility
+        chance.reshape(1, *current.shape[:2], 1),
+        doubt.reshape(1, *current.shape[:2]),
+        np.ones((1, 1)),
+    )
     outcomes, residuals = hypothetical_outcomes(situation, update.candidates)
     moved = update.mean(update.targets.mean, residuals)
-    after = np.empty(outcomes.shape[:2])
     chances, weights = label_update(labels, outcomes)
-    for candidate, draw in np.ndindex(after.shape):
-        spread = update.variance[candidate][:, None]
-        means = moved[candidate, draw][:, None]
+    after = np.empty(outcomes.shape[:2])
+    for draw in range(outcomes.shape[1]):
+        means, spread = moved[:, draw][:, :, None], update.variance[:, :, None]
         samples = fw.sample(means, spread, normals)  # eq:app_active_post_target_samples
-        utilities = region_utility(labels, samples, weights[candidate, draw])
-        after[candidate, draw] = chances[candidate, draw] @ utilities
+        heard = labels_after(labels, current, samples, weights[:, draw])
+        after[:, draw] = region_utility(*heard, chances[:, draw])
     # With one draw, the mean, this is eq:app_active_meanobs_score; with many, the whole integral.
     return np.asarray(now - after.mean(axis=1))  # eq:proposed_target_lookahead
 
@@ -220,18 +254,43 @@ def label_update(labels: Labels, outcomes: FloatArray) -> tuple[FloatArray, Floa
     return chance, by_label / total  # eq:app_active_importance_weights
 
 
-def region_utility(labels: Labels, samples: FloatArray, weights: FloatArray) -> FloatArray:
-    """Mean over targets of the information in their labels, one for each column of weights.
+def labels_after(
+    labels: Labels, current: FloatArray, samples: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Chance and doubt of the targets' labels once each candidate's outcome and label are known.
 
-    samples: (targets, draws, d_outcome); weights: (S, labels), each column summing to one.
+    current: target samples before, (targets, draws, d_outcome); samples: the same after each
+    candidate's outcome, (candidates, targets, draws, d_outcome); weights of the reward's samples
+    after each of its k labels: (candidates, S, k). A candidate moves the samples of most targets by
+    a thousandth or less; there the labels are followed along their tangent, elsewhere computed.
     """
-    count, draws, dimension = samples.shape
-    chance, doubt = labels.averages(samples.reshape(-1, dimension), weights)
-    # Under even weights this is eq:app_active_targetwise_utility, before the query.
-    chance = chance.reshape(count, draws, -1).mean(axis=1)
-    doubt = doubt.reshape(count, draws, -1).mean(axis=1)
-    utility = binary_entropy(chance) - doubt  # eq:app_active_post_targetwise_utility
-    return np.asarray(utility.mean(axis=0))  # eq:app_active_post_region_utility
+    *shape, dimension = samples.shape
+    tangent = labels.tangent(current.reshape(-1, dimension), weights)
+    step = samples - current
+    flat = step.reshape(len(step), -1, dimension).astype(np.float32)
+    chance, doubt = tangent.moved(flat)
+    chance, doubt = chance.reshape(*shape, -1), doubt.reshape(shape)
+    candidate, target = np.nonzero(np.abs(step).max(axis=(2, 3)) > _TANGENT)
+    far = samples[candidate, target].reshape(-1, dimension)
+    bounds = shape[2] * np.searchsorted(candidate, np.arange(shape[0] + 1))
+    exact = labels.averages(far, weights, bounds)
+    chance[candidate, target] = exact[0].reshape(-1, shape[2], chance.shape[-1])
+    doubt[candidate, target] = exact[1].reshape(-1, shape[2])
+    return chance, doubt
+
+
+def region_utility(chance: FloatArray, doubt: FloatArray, chances: FloatArray) -> FloatArray:
+    """Mean over targets of the information in their labels, expected over each candidate's label.
+
+    chance: (candidates, targets, draws, k); doubt: (candidates, targets, draws); chances of the
+    candidate's k labels: (candidates, k). Times its chance and summed, the labels' weights are
+    even again, so the expected doubt is that under all samples alike.
+    """
+    # With even weights this is eq:app_active_targetwise_utility, before the query.
+    mean = np.clip(chance.mean(axis=2), 0, 1)
+    expected = np.einsum("ctk,ck->ct", binary_entropy(mean), chances)
+    utility = expected - doubt.mean(axis=2)  # eq:app_active_post_targetwise_utility
+    return np.asarray(utility.mean(axis=1))  # eq:app_active_post_region_utility
 
 
 def _information(situation: Situation, pool: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -239,18 +298,19 @@ def _information(situation: Situation, pool: FloatArray) -> tuple[FloatArray, Fl
     forward = situation.forward
     kernel = forward.kernel(pool.astype(forward.working_dtype))
     outcomes = forward.mean_at(kernel).astype(np.float32)
-    return kernel, mean_information(
-        situation.posterior, situation.anchor, outcomes, situation.gap_std
-    )
+    return kernel, mean_information(situation.labels, outcomes)
 
 
-def mean_information(
-    posterior: RewardPosterior, anchor: FloatArray, outcomes: FloatArray, gap_std: float
-) -> FloatArray:
+def mean_information(labels: Labels, outcomes: FloatArray) -> FloatArray:
     """What the label of (anchor, outcome) would tell about the reward, in nats."""
-    labels = Labels.against(posterior, anchor, gap_std)
     chance, doubt = labels.means(outcomes)  # eq:app_active_mean_pbar
     return binary_entropy(chance) - doubt  # eq:app_active_mean_mi
+
+
+def _places(of: IntArray, parts: IntArray) -> IntArray:
+    """Where in `of` each of `parts` is."""
+    where = {index: place for place, index in enumerate(of.tolist())}
+    return np.array([where[index] for index in parts.tolist()], dtype=int)
 
 
 def _first_of_each(parts: list[IntArray]) -> IntArray:

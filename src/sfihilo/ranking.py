@@ -18,7 +18,7 @@ from sfihilo.forward import ForwardBelief, reducible_fraction, reducible_score
 from sfihilo.history import BoolArray, FloatArray, IntArray
 
 _ROWS = 128
-_FEW = 256  # so few contenders are finished at once
+_FEW = 64  # so few contenders are finished at once
 # Exact leverages of the leaders make the bounds sharp; after two blocks they hardly improve.
 _REFINED = 256
 
@@ -40,28 +40,31 @@ def rank_by_reducible(
     """Top policies of the pool by s_rank and by s_var."""
     factor = forward.factor_like(kernel)
     leverage = np.ones(len(kernel))
-    active: IntArray = np.arange(len(kernel))
+    rank, variance = _scores(forward, leverage, information)
     exact = np.zeros(len(kernel), dtype=bool)
-    for start in range(0, len(factor), _ROWS):
-        stop = min(start + _ROWS, len(factor))
-        rows = kernel[:, :stop] if len(active) == len(kernel) else kernel[:, :stop][active]
-        explained = rows @ factor[start:stop, :stop].T
-        leverage[active] -= np.einsum("ij,ij->i", explained, explained)
-        if stop == len(factor):
-            break
-        if start < _REFINED:
-            leaders = np.union1d(
-                *_leaders(forward, leverage, information, target_count, variance_count)
-            )
+
+    def explain(rows: IntArray, start: int, stop: int) -> None:
+        """Take these rows of the factor into the leverage and the scores of these policies."""
+        known = kernel[:, :stop] if len(rows) == len(kernel) else kernel[rows, :stop]
+        explained = known @ factor[start:stop, :stop].T
+        leverage[rows] -= np.einsum("ij,ij->i", explained, explained)
+        rank[rows], variance[rows] = _scores(forward, leverage[rows], information[rows])
+
+    active: IntArray = np.arange(len(kernel))
+    start = 0
+    while start < len(factor) and len(active):
+        stop = min(start + _ROWS, len(factor)) if len(active) > _FEW else len(factor)
+        explain(active, start, stop)
+        if stop < len(factor) and start < _REFINED:
+            leaders = np.union1d(top(rank, target_count), top(variance, variance_count))
             new = leaders[~exact[leaders]]
-            leverage[new] = forward.leverage_at(kernel[new])
+            explain(new, stop, len(factor))
             exact[new] = True
-        active = _contenders(forward, leverage, information, exact, target_count, variance_count)
-        if len(active) <= _FEW:
-            leverage[active] = forward.leverage_at(kernel[active])
-            break
-    targets, variance = _leaders(forward, leverage, information, target_count, variance_count)
-    return Ranking(targets, variance)
+        active = _contenders(rank, variance, exact, target_count, variance_count)
+        start = stop
+    return Ranking(
+        top(rank, target_count), top(variance, variance_count)
+    )  # eq:app_active_target_set
 
 
 def _scores(
@@ -72,27 +75,14 @@ def _scores(
     return rank, reducible_score(epistemic, observation)
 
 
-def _leaders(
-    forward: ForwardBelief,
-    leverage: FloatArray,
-    information: FloatArray,
-    target_count: int,
-    variance_count: int,
-) -> tuple[IntArray, IntArray]:
-    rank, variance = _scores(forward, leverage, information)
-    return top(rank, target_count), top(variance, variance_count)  # eq:app_active_target_set
-
-
 def _contenders(
-    forward: ForwardBelief,
-    leverage: FloatArray,
-    information: FloatArray,
+    rank: FloatArray,
+    variance: FloatArray,
     exact: BoolArray,
     target_count: int,
     variance_count: int,
 ) -> IntArray:
     """Policies not yet exact whose bound still reaches what enough exact ones surpass."""
-    rank, variance = _scores(forward, leverage, information)
     reached = np.zeros(len(rank), dtype=bool)
     for score, count in ((rank, target_count), (variance, variance_count)):
         certain = np.sort(score[exact])[::-1]
