@@ -119,10 +119,11 @@ def test_linear_map_is_the_outcome() -> None:
     ],
     ids=["rbf", "landmarks", "linear", "own"],
 )
-def test_jacobian_by_central_differences(features: FeatureMap) -> None:
+def test_slopes_by_central_differences(features: FeatureMap) -> None:
     rng = np.random.default_rng(2)
     outcomes, weights = rng.uniform(0.1, 0.9, (6, 3)), rng.standard_normal(features.size)
     slopes = features.jacobian(outcomes) @ weights
+    assert features.gradient(outcomes, weights) == pytest.approx(slopes, rel=1e-9, abs=1e-9)
     step = 1e-6
     for coordinate in range(3):
         shift = step * np.eye(3)[coordinate]

@@ -37,6 +37,10 @@ class FeatureMap(Protocol):
         """d z / d phi, (n, d_outcome, m)."""
         ...
 
+    def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        """d r_w / d phi, (n, d_outcome): the jacobian times the weights, without the jacobian."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class FourierFeatures:
@@ -63,6 +67,11 @@ class FourierFeatures:
         slopes = np.sin(angles) * -np.sqrt(2 / self.size).astype(outcomes.dtype)
         return np.asarray(slopes[:, None] * frequencies)
 
+    def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        angles = outcomes @ self.frequencies.T + self.phases
+        slopes = -np.sqrt(2 / self.size) * np.sin(angles) * weights
+        return np.asarray(slopes @ self.frequencies)
+
 
 @dataclass(frozen=True, eq=False)
 class LandmarkFeatures:
@@ -85,8 +94,14 @@ class LandmarkFeatures:
         kernel = rbf(outcomes, self.landmarks.astype(outcomes.dtype, copy=False), self.length_scale)
         return np.asarray(kernel @ self.projection.astype(outcomes.dtype, copy=False))
 
+    def jacobian(self, outcomes: FloatArray) -> FloatArray:
+        landmarks = self.landmarks.astype(outcomes.dtype, copy=False)
+        kernel = rbf(outcomes, landmarks, self.length_scale)
+        towards = landmarks.T - outcomes[:, :, None]
+        slopes = kernel[:, None] * towards / outcomes.dtype.type(self.length_scale**2)
+        return np.asarray(slopes @ self.projection.astype(outcomes.dtype, copy=False))
+
     def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
-        """d r_w / d phi, one row an outcome."""
         pull = rbf(outcomes, self.landmarks, self.length_scale) * (self.projection @ weights)
         towards = pull @ self.landmarks - pull.sum(axis=1)[:, None] * outcomes
         return np.asarray(towards / self.length_scale**2)
@@ -104,6 +119,9 @@ class LinearFeatures:
     def jacobian(self, outcomes: FloatArray) -> FloatArray:
         unit = np.eye(self.size, dtype=outcomes.dtype)
         return np.broadcast_to(unit, (len(outcomes), self.size, self.size))
+
+    def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        return np.broadcast_to(weights, outcomes.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +151,9 @@ class CustomFeatures:
             distance = above[:, coordinate] - below[:, coordinate]
             slopes[:, coordinate] = (self(above) - self(below)) / distance[:, None]
         return slopes
+
+    def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        return np.asarray(self.jacobian(outcomes) @ weights)
 
 
 def fourier_features(

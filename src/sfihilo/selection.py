@@ -113,7 +113,7 @@ def value_and_gradient(
     deviation_slope /= 2 * deviation[:, None]
     raw = mean + deviation * normals
     outcomes = np.clip(raw, 0, 1)
-    reward_slope = posterior.features.jacobian(outcomes) @ posterior.mean_weights
+    reward_slope = posterior.features.gradient(outcomes, posterior.mean_weights)
     reward_slope = np.where(raw == outcomes, reward_slope, 0.0)  # flat where clipped
     gradient = reward_slope.mean(axis=0) @ mean_slope
     gradient += (reward_slope * normals).mean(axis=0) @ deviation_slope
