@@ -9,7 +9,8 @@ from scipy.stats import multivariate_normal, norm
 from sfihilo import Feasible, Query, Response, Settings, State, ask, begin, look, tell
 from sfihilo.forward import append
 from sfihilo.history import Choice
-from sfihilo.pairs import label_sensitivity
+from sfihilo.pairs import doubt, forward_exponent, label_sensitivity
+from sfihilo.querying import PairSettings
 
 
 def exact_information(mean: tuple[float, float], deviation: tuple[float, float], r: float) -> float:
@@ -41,6 +42,24 @@ def test_sensitivity_is_finite_far_from_the_boundary() -> None:
     values = label_sensitivity(np.array([-1e6, 0.0, 1e6]), np.array([1e-6, 1.0, 1e6]))
     assert np.isfinite(values).all()
     assert (values > 0).all()
+
+
+def test_doubt_is_the_share_of_signs_that_the_belief_gets_wrong() -> None:
+    rng = np.random.default_rng(0)
+    mean, variance = rng.standard_normal(40), rng.uniform(0.2, 2, 40)
+    gaps = mean + np.sqrt(variance) * rng.standard_normal((20_000, 40))
+    wrong = (np.sign(gaps) != np.sign(mean)).mean()
+    assert doubt(mean, variance) == pytest.approx(wrong, abs=0.003)
+    assert doubt(np.zeros(3), np.ones(3)) == 0.5
+
+
+def test_the_forward_factor_gains_once_preferences_are_settled() -> None:
+    settings = PairSettings(balance=0.25, settled=0.08)
+    assert [forward_exponent(settings, d) for d in (0.5, 0.08)] == [0.25, 0.25]
+    assert forward_exponent(settings, 0.05) == pytest.approx(0.25 * 1.6**2)
+    assert forward_exponent(settings, 0.0) == 1.0
+    assert forward_exponent(PairSettings(balance=50.0), 0.0) == 50.0
+    assert forward_exponent(PairSettings(balance=0.0), 0.01) == 0.0
 
 
 def told(rounds: int = 12) -> State:

@@ -15,9 +15,13 @@ psi(m, V)^2 phi(a)^2 / (V Phi(a) (1 - Phi(a))), a = m / sqrt(V)
     I(Y; S_j) ~ 1/2 psi(m_c, V_c + s^2)^2 c_j^2 psi(m_j, V_j)^2
     U(tau) = E_{phi ~ p_f(. | tau)} mean_j I(Y; S_j)
     G(tau) = mean_zeta c_t(zeta, tau)^2 / (e_t(tau) + lambda_f + eps_f)
-    tau_t = argmax log U(tau) + balance log G(tau)
+    D = mean_j Phi(-|m_j| / sqrt(V_j))
+    p = min(1, balance max(1, settled / D)^2)
+    tau_t = argmax log U(tau) + p log G(tau)
 
-G is the fall of the mean leverage, so that the forward model goes on learning everywhere.
+G is the fall of the mean leverage, so that the forward model goes on learning everywhere. D, the
+doubt, is the share of target pairs that the belief expects to get wrong: once few are left, what
+an outcome tells about policies counts for more, up to the plain product.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ from sfihilo.querying import PairSettings, Selection, Situation
 from sfihilo.ranking import top
 
 _NOTHING = 1e-300
+_LEAST_DOUBT = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +51,7 @@ class _Region:
     policies: FloatArray  # (2 J, d_policy)
     explained: FloatArray  # L^-1 k_t of them
     resolved: FloatArray  # Sigma delta z_j psi_j, a column a pair
+    exponent: float  # p
 
     @staticmethod
     def of(situation: Situation, settings: PairSettings) -> _Region:
@@ -66,12 +72,14 @@ class _Region:
         features = posterior.features(outcomes)
         half = len(policies) // 2
         differences = features[:half] - features[half:]
-        sensitivity = label_sensitivity(*posterior.margins(differences))
-        resolved = posterior.covariance(differences) * sensitivity.astype(np.float32)
-        return _Region(situation, settings, policies, explained, resolved)
+        gap, spread = posterior.margins(differences)
+        sensitivity = label_sensitivity(gap, spread).astype(np.float32)
+        resolved = posterior.covariance(differences) * sensitivity
+        exponent = forward_exponent(settings, doubt(gap, spread))
+        return _Region(situation, settings, policies, explained, resolved, exponent)
 
     def scores(self, candidates: FloatArray, draws: int, purpose: str) -> FloatArray:
-        """log U(tau) + balance log G(tau), averaging over so many outcomes of each candidate."""
+        """log U(tau) + p log G(tau), averaging over so many outcomes of each candidate."""
         forward = self.situation.forward
         policies: FloatArray = candidates.astype(forward.working_dtype)
         kernel = forward.kernel(policies)
@@ -85,7 +93,7 @@ class _Region:
             forward.mean_at(kernel), epistemic + observation, draws, purpose
         )
         gains = np.log(np.maximum([information, reduction], _NOTHING))
-        return np.asarray(gains[0] + self.settings.balance * gains[1])
+        return np.asarray(gains[0] + self.exponent * gains[1])
 
     def _information(
         self, mean: FloatArray, variance: FloatArray, draws: int, purpose: str
@@ -114,6 +122,17 @@ def label_sensitivity(mean: FloatArray, variance: FloatArray) -> FloatArray:
     chance = ndtr(standard)
     density = np.exp(-0.5 * standard**2) / np.sqrt(2 * np.pi)
     return np.asarray(density / (deviation * np.sqrt(chance * (1 - chance))))
+
+
+def doubt(mean: FloatArray, variance: FloatArray) -> float:
+    """D: the share of these margins whose sign the belief expects to get wrong."""
+    return float(ndtr(-np.abs(mean) / np.sqrt(variance)).mean())
+
+
+def forward_exponent(settings: PairSettings, doubt: float) -> float:
+    """p: the balance, and more once the preferences are settled; never beyond the product."""
+    gained = max(1.0, settings.settled / max(doubt, _LEAST_DOUBT)) ** 2
+    return max(settings.balance, min(1.0, settings.balance * gained))
 
 
 def global_pairs(situation: Situation) -> Selection:

@@ -75,7 +75,8 @@ class PairSettings:
 
     draws: outcomes of each candidate in the first pass, the local pass and the last.
     past: executed policies, some moved a little: their outcomes are known best.
-    balance: the exponent of the forward factor.
+    balance: the exponent of the forward factor, while preferences are in doubt.
+    settled: the share of target pairs in doubt below which that exponent grows.
     """
 
     pool: int = 300
@@ -88,10 +89,11 @@ class PairSettings:
     local_steps: int = 12
     local_radius: float = 0.08
     balance: float = 0.25
+    settled: float = 0.08
 
     def __post_init__(self) -> None:
         positive(self, "pool", "pairs", "shortlist", "local_radius")
-        for name in ("past", "local_starts", "local_steps", "balance"):
+        for name in ("past", "local_starts", "local_steps", "balance", "settled"):
             within(self, name, 0, math.inf)
 
 
