@@ -3,14 +3,15 @@
 Counted are the matrix products and the elementwise functions that a Boundary Lookahead round of
 the paper's sizes cannot do without, each once, in single precision where that changes no choice.
 The leverage of the whole pool is listed but not summed: the learner computes only what the ranking
-can need.
+can need. So is the lookahead where a candidate really moves a target: the tangents at the target
+samples are the part that no candidate avoids.
 
 | name | symbol | paper |
 | --- | --- | --- |
 | observations | t | |
 | pool | M_pool | 4000 |
 | features, samples | m, S | 256, 512 |
-| shortlist, targets | |S_t|, K_tar M_tar | 24, 96 |
+| target samples | K_tar M_tar | 96 |
 """
 
 from __future__ import annotations
@@ -64,8 +65,7 @@ def floor_seconds(settings: Settings, observations: int, rates: Rates) -> dict[s
     """Least seconds of every part; "leverage of the whole pool" is not part of the sum."""
     query, inverse = settings.query, settings.inverse
     pool = query.pool_size(settings.policy_dim)
-    shortlist = query.main_shortlist + query.variance_shortlist + query.guard_shortlist
-    looked_at = (1 + shortlist) * query.targets * query.target_samples
+    looked_at = query.targets * query.target_samples
     m, s, t, d = inverse.feature_count, inverse.samples, observations, settings.outcome_dim
     # An exponential and a reciprocal for each label probability; logarithms are of products.
     label = 2.0 / rates.exponential
@@ -78,9 +78,9 @@ def floor_seconds(settings: Settings, observations: int, rates: Rates) -> dict[s
         "pool features": pool * m * (2.0 * d / rates.single + 1.0 / rates.cosine),
         "pool reward gaps": 2.0 * pool * m * s / rates.single,
         "pool labels": pool * s * label,
-        "lookahead features and gaps": looked_at
+        "lookahead features, gaps and slopes": looked_at
         * m
-        * (2.0 * (d + s) / rates.single + 1.0 / rates.cosine),
+        * (2.0 * (d + (1 + d) * s) / rates.single + 2.0 / rates.cosine),
         "lookahead labels": looked_at * s * label,
         "leverage of the whole pool": 1.0 * pool * t**2 / rates.single,
     }

@@ -37,6 +37,8 @@ PARTS = {
     "inverse: precision and samples": ("inverse.py", "posterior"),
     "pool: kernel, outcomes, information": ("querying.py", "_information"),
     "pool: leverage and ranking": ("ranking.py", "rank_by_reducible"),
+    "targets settled in double precision": ("querying.py", "_settled"),
+    "belief at targets and candidates": ("forward.py", "at"),
     "lookahead over the shortlist": ("querying.py", "lookahead"),
 }
 
