@@ -165,7 +165,7 @@ class Lab:
         if session is not None:
             name = session_name(session)
             try:
-                self.log.append(name, "opened", body, key=key, expected=0, actor=actor)
+                self._write_first(name, body, key, actor)
             except Stale:
                 raise ValueError(f"session: expected a new name, {name!r} is taken") from None
             return name
@@ -175,11 +175,16 @@ class Lab:
             if name in taken:
                 continue
             try:
-                self.log.append(name, "opened", body, key=key, expected=0, actor=actor)
+                self._write_first(name, body, key, actor)
             except Stale:
                 continue  # somebody else just took it
             return name
         raise ValueError(f"session: no free name for {code}")
+
+    def _write_first(
+        self, name: str, body: Mapping[str, Any], key: str | None, actor: str | None
+    ) -> None:
+        self.log.append(name, "opened", body, key=key, expected=0, actor=actor, begins=True)
 
 
 def participant_code(participant: object) -> str:

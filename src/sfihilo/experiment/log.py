@@ -120,13 +120,14 @@ class Log:
         key: str | None = None,
         expected: int | None = None,
         actor: str | None = None,
+        begins: bool = False,
     ) -> Event:
         """Add one event to a session; it is on the disk when this returns.
 
         key       the same key with the same content gives the stored event and writes nothing;
-                  with another content it raises KeyConflict. Keys belong to their session, but
-                  that of its first event belongs to the file: one key begins one session.
+                  with another content it raises KeyConflict. Keys belong to their session.
         expected  how many events the writer believes the session has; Stale when it has others.
+        begins    the event begins a session, and its key no other one: KeyConflict when it did.
         """
         if not isinstance(body, Mapping):
             raise ValueError(f"body: expected a mapping, got {type(body).__name__}")
@@ -138,7 +139,13 @@ class Log:
             "actor": None if actor is None else check_name(actor, "actor"),
         }
         self._require_writable()
-        return self._run(lambda c: _append(c, content, expected), "BEGIN IMMEDIATE")
+
+        def work(connection: sqlite3.Connection) -> Event:
+            if begins and key is not None:
+                _require_unused(connection, session, key)
+            return _append(connection, content, expected)
+
+        return self._run(work, "BEGIN IMMEDIATE")
 
     def events(self, session: str | None = None, after: int = 0) -> Iterator[Event]:
         """Events in order, of one session or all, whose seq is beyond `after`.
@@ -294,8 +301,6 @@ def _append(
     current = _count(connection, session)
     if expected is not None and expected != current:
         raise Stale(session, expected, current)
-    if current == 0 and content["key"] is not None:
-        _require_new(connection, content["key"])
     count, last = _head(connection)
     fields: dict[str, Any] = {
         **content,
@@ -320,10 +325,10 @@ def _same(stored: Event, content: Mapping[str, Any]) -> Event:
     return stored
 
 
-def _require_new(connection: sqlite3.Connection, key: str) -> None:
-    """Raise if a session was begun under this key, also by somebody who was faster just now."""
+def _require_unused(connection: sqlite3.Connection, session: str, key: str) -> None:
+    """Raise if another session was begun under this key, also by somebody faster just now."""
     stored = _begun(connection, key)
-    if stored is not None:
+    if stored is not None and stored.session != session:
         raise KeyConflict(f"key {key!r} already stands for session {stored.session!r}")
 
 
