@@ -135,6 +135,9 @@ def test_a_condition_is_plain_data() -> None:
 
 def test_open_choices_run_only_when_named() -> None:
     assert not set(cs.BEYOND) & set(cs.PANELS)
+    for name in cs.BEYOND:
+        for unit in cs.units_of(cs.panel_rows([name]), [0], "default"):
+            cs.learner_settings(unit)  # every change is a setting that there is
     named = {row.condition.name for row in cs.panel_rows(["choices"])}
     every = {row.condition.name for row in cs.panel_rows([])}
     assert named - every == {"judges_true", "leave_one_out", "long_descent"}

@@ -17,7 +17,7 @@ from sfihilo.study.claims import ALL_USERS, FEWEST, Finding, Verdict, findings
 from sfihilo.study.compare import compare
 from sfihilo.study.conditions import (
     BEYOND,
-    EVERY_PANEL,
+    PANELS,
     RULES,
     TITLES,
     for_preset,
@@ -335,7 +335,7 @@ def _left(table: Results) -> Iterator[str]:
     yield "| panel | preset | done | left | command |"
     yield "| --- | --- | --- | --- | --- |"
     for preset in PRESETS:
-        for panel, rows in EVERY_PANEL.items():
+        for panel, rows in PANELS.items():
             if not rows:
                 continue
             keys = [

@@ -8,6 +8,7 @@ run once, however many panels show it.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -172,6 +173,45 @@ BEYOND: dict[str, tuple[Row, ...]] = {
             "L-BFGS runs up to 500 iterations, not 50",
         ),
     ),
+    # Of the default preset (`--preset default`): one part of it off at a time.
+    "ablation": (
+        Row(BASE, RULES, 0, "whole"),
+        Row(
+            _choice(
+                "fourier",
+                ("inverse.features", "rbf"),
+                ("inverse.feature_count", 512),
+                ("inverse.orthogonal", True),
+            ),
+            (LOOKAHEAD,),
+            1,
+            "512 orthogonal Fourier features, not landmarks",
+        ),
+        Row(
+            _choice(
+                "wide_sharpness",
+                ("inverse.log_sharpness_mean", math.log(12)),
+                ("inverse.log_sharpness_std", 0.7),
+            ),
+            (LOOKAHEAD,),
+            2,
+            "sharpness around 12 with 0.7, not around 20 with 0.5",
+        ),
+        Row(
+            _choice("no_growth", ("pairs.settled", 0)),
+            (LOOKAHEAD,),
+            3,
+            "a fixed exponent of the forward factor",
+        ),
+        Row(_choice("no_local", ("pairs.local_starts", 0)), (LOOKAHEAD,), 4, "no local search"),
+        Row(_choice("no_past", ("pairs.past", 0)), (LOOKAHEAD,), 5, "no executed policies in it"),
+        Row(
+            _choice("no_forward", ("pairs.balance", 0)),
+            (LOOKAHEAD,),
+            6,
+            "no forward factor at all",
+        ),
+    ),
 }
 EVERY_PANEL = {**PANELS, **BEYOND}
 
@@ -189,6 +229,7 @@ TITLES: dict[str, str] = {
     "extrapolation": "appendix: estimating queries to 10 %",
     "gap": "appendix: final policy reward gap",
     "choices": "beyond: what the paper leaves open",
+    "ablation": "beyond: the default preset, one part off at a time",
 }
 
 

@@ -56,6 +56,7 @@ PANEL_METRICS: dict[str, tuple[str, ...]] = {
     "I": _SPEED,
     "gap": ("final_policy_gap",),
     "choices": (*_SPEED, "forward_rmse_auc", "final_policy_gap"),
+    "ablation": (*_SPEED, *_ERRORS, "forward_rmse_auc"),
 }
 
 # What a panel's boxes show, and what its stars are about.
