@@ -32,9 +32,6 @@ from sfihilo.inverse import RewardPosterior
 from sfihilo.names import positive, within
 from sfihilo.ranking import rank_by_reducible, top
 
-# Until it has seen a large block freed, glibc returns freed memory at once, and a round would spend
-# a tenth of its time on getting the same few megabytes page by page again.
-np.empty(31 << 20, np.uint8)
 # Leaders beyond the targets that single precision might have put behind them.
 _SPARE = 4
 # Steps of an outcome up to which labels are followed along their tangent. The error grows with its
