@@ -107,5 +107,5 @@ def test_demo_prints_a_table_and_writes_a_picture(
     path = demo.run(8, tmp_path / "out")
     assert path.read_bytes().startswith(b"\x89PNG")
     printed = capsys.readouterr().out
-    for words in ("After 8 questions", "wrong guesses", "best possible", "Boundary Lookahead"):
+    for words in ("After 8 questions", "wrong guesses", "best possible", "Global Pair Lookahead"):
         assert words in printed

@@ -33,7 +33,7 @@ from sfihilo.study.figures import style
 from sfihilo.study.figures.person import Journey, Person, Slice, picture
 from sfihilo.study.users import SimulatedUser, sample_user
 
-RULES = ("boundary_lookahead", "random")
+RULES = (Settings().rule, "random")
 PERSON_SEED = 7
 LOOKS = 15
 POOL = 20_000

@@ -70,8 +70,8 @@ TEXT = {
     "ytick.labelsize": 7.8,
     "legend.fontsize": 8.0,
 }
-NAMES = {"boundary_lookahead": "Asking the most telling question", "random": "Asking at random"}
-COLOURS = {"boundary_lookahead": style.BLUE, "random": style.GREY}
+NAMES = {"global_pairs": "Asking the most telling question", "random": "Asking at random"}
+COLOURS = {"global_pairs": style.BLUE, "random": style.GREY}
 
 
 def picture(person: Person, journeys: Sequence[Journey]) -> Figure:
