@@ -199,9 +199,7 @@ def participant_code(participant: object) -> str:
 
 def session_name(session: object) -> str:
     """A session's name."""
-    if not isinstance(session, str) or not re.fullmatch(
-        r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", session
-    ):
+    if not isinstance(session, str) or not NAME.fullmatch(session):
         raise ValueError(
             f"session: expected up to 64 letters, digits, '.', '-' and '_', got {session!r}"
         )
