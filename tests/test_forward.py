@@ -271,9 +271,10 @@ def test_clipped_sampling() -> None:
 
 def test_reducible_scores_by_hand() -> None:
     epistemic, observation = np.array([[0.03, 0.0], [0.01, 0.02]]), np.array([0.01, 0.02])
-    assert fw.reducible_fraction(epistemic, observation) == pytest.approx([0.75 / 2, 0.5])
+    found = fw.reducible(epistemic, observation)
+    assert found.fraction == pytest.approx([0.75 / 2, 0.5])
     expected = [(0.0009 / 0.04) / 2, (0.0001 / 0.02 + 0.0004 / 0.04) / 2]
-    assert fw.reducible_score(epistemic, observation) == pytest.approx(expected)
+    assert found.score == pytest.approx(expected)
 
 
 def test_one_step_update_by_hand() -> None:

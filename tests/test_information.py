@@ -98,11 +98,11 @@ def test_weighted_averages_in_blocks(count: int, features: str, samples: int) ->
     posterior = posterior_of(samples, features)
     rng = np.random.default_rng(count)
     anchor, outcomes = rng.uniform(size=3), rng.uniform(size=(count, 3))
-    weights = rng.dirichlet(np.ones(samples), size=2).T
+    weights = rng.dirichlet(np.ones(samples), size=2)
     labels = Labels.against(posterior, anchor, GAP)
     probabilities = labels.probabilities(outcomes)
     chance, doubt = labels.averages(outcomes, weights[None], np.array([0, len(outcomes)]))
-    assert chance == pytest.approx(probabilities @ weights, abs=2e-6)
+    assert chance == pytest.approx(probabilities @ weights.T, abs=2e-6)
     assert doubt == pytest.approx(binary_entropy(probabilities).mean(axis=1), abs=2e-6)
 
 
@@ -111,11 +111,10 @@ def test_each_group_has_its_own_weights(bounds: list[int]) -> None:
     rng = np.random.default_rng(1)
     labels = Labels.against(posterior_of(40), rng.uniform(size=3), GAP)
     outcomes, weights = rng.uniform(size=(300, 3)), rng.dirichlet(np.ones(40), (3, 2))
-    weights = weights.transpose(0, 2, 1)
     chance, _ = labels.averages(outcomes, weights, np.array(bounds))
     probabilities = labels.probabilities(outcomes)
     for group, (low, high) in enumerate(itertools.pairwise(bounds)):
-        expected = probabilities[low:high] @ weights[group]
+        expected = probabilities[low:high] @ weights[group].T
         assert chance[low:high] == pytest.approx(expected, abs=2e-6)
 
 
@@ -125,13 +124,13 @@ def test_a_tangent_follows_the_labels(features: str) -> None:
     rng = np.random.default_rng(2)
     labels = Labels.against(posterior_of(33, features), rng.uniform(size=3), GAP)
     outcomes, direction = rng.uniform(0.2, 0.8, (6, 3)), rng.uniform(-1, 1, (2, 6, 3))
-    weights = rng.dirichlet(np.ones(33), (2, 2)).transpose(0, 2, 1)
+    weights = rng.dirichlet(np.ones(33), (2, 2))
     tangent = labels.tangent(outcomes, weights)
     errors = []
     for length in (0.02, 0.004):
         chance, doubt = tangent.moved(length * direction)
         moved = [labels.probabilities(outcomes + length * one) for one in direction]
-        exact = np.stack([p @ own for p, own in zip(moved, weights, strict=True)])
+        exact = np.stack([p @ own.T for p, own in zip(moved, weights, strict=True)])
         lost = np.stack([binary_entropy(p).mean(axis=1) for p in moved])
         errors.append((np.abs(chance - exact).max(), np.abs(doubt - lost).max()))
         assert np.abs(exact - tangent.chance.transpose(0, 2, 1)).max() > 4 * errors[-1][0]

@@ -164,8 +164,8 @@ def test_label_update_is_a_martingale() -> None:
     outcomes = np.random.default_rng(0).uniform(size=(5, 4, 2))
     chance, weights = querying.label_update(labels, outcomes)
     assert chance.sum(axis=-1) == pytest.approx(np.ones((5, 4)))
-    assert weights.sum(axis=-2) == pytest.approx(np.ones((5, 4, 2)))
-    together = np.einsum("cdy,cdsy->cds", chance, weights)
+    assert weights.sum(axis=-1) == pytest.approx(np.ones((5, 4, 2)))
+    together = np.einsum("cdy,cdys->cds", chance, weights)
     assert together == pytest.approx(np.full((5, 4, 12), 1 / 12))
 
 

@@ -25,8 +25,8 @@ def exhaustive(
 ) -> tuple[FloatArray, FloatArray]:
     """s_rank and s_var of the whole pool."""
     epistemic, observation = forward.variances(forward.leverage(pool))
-    rank = information * fw.reducible_fraction(epistemic, observation)
-    return rank, fw.reducible_score(epistemic, observation)
+    fraction, score = fw.reducible(epistemic, observation)
+    return information * fraction, score
 
 
 def agree(found: IntArray, scores: FloatArray, count: int) -> None:

@@ -197,16 +197,21 @@ def sample(mean: FloatArray, variance: FloatArray, normals: FloatArray) -> Float
     return np.clip(mean + np.sqrt(variance) * normals, 0, 1)  # eq:app_forward_sampling
 
 
-def reducible_fraction(epistemic: FloatArray, observation: FloatArray) -> FloatArray:
-    """The share of the predictive variance that more executions could remove."""
+class Reducible(NamedTuple):
+    """Variance that more executions could remove, of each policy, (n,) each."""
+
+    fraction: FloatArray  # of the predictive variance, mean over the outcomes
+    score: FloatArray  # large where much is left and little of it is observation noise
+
+
+def reducible(epistemic: FloatArray, observation: FloatArray) -> Reducible:
+    """From epistemic (n, d_outcome) and observation (d_outcome,) variances."""
     share = epistemic / (epistemic + observation)
-    return np.asarray(share.mean(axis=-1))  # eq:app_forward_reducible_fraction
-
-
-def reducible_score(epistemic: FloatArray, observation: FloatArray) -> FloatArray:
-    """Large where much variance is left and little of it is observation noise."""
-    score = epistemic**2 / (epistemic + observation)
-    return np.asarray(score.mean(axis=-1))  # eq:app_forward_reducible_score
+    count = share.shape[-1]
+    return Reducible(
+        np.einsum("...d->...", share) / count,  # eq:app_forward_reducible_fraction
+        np.einsum("...d,...d->...", epistemic, share) / count,  # eq:app_forward_reducible_score
+    )
 
 
 class TargetUpdate(NamedTuple):

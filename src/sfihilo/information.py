@@ -53,13 +53,13 @@ class Tangent(NamedTuple):
 
     chance: FloatArray  # (g, k, n)
     doubt: FloatArray  # (n,)
-    chance_slope: FloatArray  # (g, k, n, d_outcome)
-    doubt_slope: FloatArray  # (n, d_outcome)
+    chance_slope: FloatArray  # (g, k, d_outcome, n)
+    doubt_slope: FloatArray  # (d_outcome, n)
 
     def moved(self, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Chance (g, n, k) and doubt (g, n) after small steps (g, n, d_outcome) of the outcomes."""
-        chance = self.chance + np.einsum("gnd,gknd->gkn", step, self.chance_slope)
-        doubt = self.doubt + np.einsum("gnd,nd->gn", step, self.doubt_slope)
+        chance = self.chance + np.einsum("gnd,gkdn->gkn", step, self.chance_slope)
+        doubt = self.doubt + np.einsum("gnd,dn->gn", step, self.doubt_slope)
         return chance.transpose(0, 2, 1), doubt
 
 
@@ -98,20 +98,20 @@ class Labels:
 
     def means(self, outcomes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Chance and doubt (n,) under all samples alike."""
-        weights = np.full((1, len(self.slopes), 1), 1 / len(self.slopes))
+        weights = np.full((1, 1, len(self.slopes)), 1 / len(self.slopes))
         chance, doubt = self.averages(outcomes, weights, np.array([0, len(outcomes)]))
         return chance[:, 0], doubt
 
     def averages(
         self, outcomes: FloatArray, weights: FloatArray, bounds: IntArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Chance (n, k) under sample weights (g, S, k), and doubt (n,) under all samples alike.
+        """Chance (n, k) under sample weights (g, k, S), and doubt (n,) under all samples alike.
 
         The weights of group i are those of the outcomes from bounds[i] to bounds[i + 1]. In single
         precision.
         """
         anchor, directions = self._single
-        by_label = weights.transpose(0, 2, 1).astype(np.float32)
+        by_label = weights.astype(np.float32)
         chance = np.empty((len(outcomes), by_label.shape[1]), np.float32)
         doubt = np.empty(len(outcomes), np.float32)
         samples = len(self.slopes)
@@ -131,28 +131,28 @@ class Labels:
         return chance, doubt
 
     def tangent(self, outcomes: FloatArray, weights: FloatArray) -> Tangent:
-        """`averages` at the outcomes under all weights (g, S, k), and its slopes there."""
+        """`averages` at the outcomes under all weights (g, k, S), and its slopes there."""
         anchor, directions = self._single
-        groups, samples, labels = weights.shape
+        groups, labels, samples = weights.shape
         count, dimension = outcomes.shape
         single = outcomes.astype(np.float32, copy=False)
-        slopes = -self.features.jacobian(single)
-        rows = np.concatenate([anchor - self.features(single), slopes.reshape(-1, anchor.size)])
-        margins = directions @ rows.T
-        gaps = margins[:, :count]
+        gaps = directions @ (anchor - self.features(single)).T
         likely, *others = np.empty((4, samples, count), np.float32)
         likely[:] = gaps
         doubt = _labels_of(likely, *others)  # likely is now sigma(x) - 1/2
         steepness = np.float32(0.25) - likely**2  # sigma'(x), and H(sigma(x))' = -x sigma'(x)
-        moves = margins[:, count:].reshape(samples, count, dimension) * steepness[:, :, None]
-        by_label = weights.transpose(0, 2, 1).reshape(-1, samples).astype(np.float32)
+        jacobian = self.features.jacobian(single).transpose(1, 0, 2)
+        rises = directions @ jacobian.reshape(-1, anchor.size).T  # of the rewards, not the margins
+        moves = rises.reshape(samples, dimension, count)
+        moves *= steepness[:, None]
+        by_label = weights.reshape(-1, samples).astype(np.float32)
         chance = by_label @ likely + np.float32(0.5)
         chance_slope = by_label @ moves.reshape(samples, -1)
         return Tangent(
             chance.reshape(groups, labels, count),
             doubt,
-            chance_slope.reshape(groups, labels, count, dimension),
-            np.einsum("sn,snd->nd", gaps, moves) / np.float32(-samples),
+            -chance_slope.reshape(groups, labels, dimension, count),
+            np.einsum("sn,sdn->dn", gaps, moves) / np.float32(samples),
         )
 
 

@@ -27,11 +27,14 @@ from sfihilo import forward as fw
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief
 from sfihilo.history import FloatArray, IntArray
-from sfihilo.information import Labels, binary_entropy
+from sfihilo.information import Labels, Tangent, binary_entropy
 from sfihilo.inverse import RewardPosterior
 from sfihilo.names import positive, within
 from sfihilo.ranking import rank_by_reducible, top
 
+# A round's arrays have up to some MB. glibc maps and unmaps pages for each of them until it has
+# seen one so large freed; from then on it keeps them, which saves a tenth of a round.
+np.empty(31 << 20, np.uint8)
 # Leaders beyond the targets that single precision might have put behind them.
 _SPARE = 4
 # Steps of an outcome up to which labels are followed along their tangent. The error grows with its
@@ -197,7 +200,7 @@ def _settled(situation: Situation, at: fw.At) -> IntArray:
     Which target gets which random numbers depends on the order, so near ties are worth deciding.
     """
     epistemic, observation = situation.forward.variances(at.leverage)
-    rank = situation.labels.information(at.mean) * fw.reducible_fraction(epistemic, observation)
+    rank = situation.labels.information(at.mean) * fw.reducible(epistemic, observation).fraction
     return top(rank, situation.settings.targets)
 
 
@@ -211,20 +214,23 @@ def lookahead(situation: Situation, targets: fw.At, candidates: fw.At) -> FloatA
     current = fw.sample(
         update.targets.mean[:, None], update.targets.variance[:, None], normals
     )  # eq:app_active_target_samples
-    chance, doubt = labels.means(current.reshape(-1, current.shape[-1]))
+    outcomes, residuals = hypothetical_outcomes(situation, update.candidates)
+    moved = update.mean(update.targets.mean, residuals)
+    chances, weights = label_update(labels, outcomes)
+    flat = current.reshape(-1, current.shape[-1])
+    tangents = [labels.tangent(flat, weights[:, draw]) for draw in range(outcomes.shape[1])]
+    # Each times its chance, the weights after the two labels are even together, as they are now.
+    chance, doubt = chances[0, 0] @ tangents[0].chance[0], tangents[0].doubt
     now = region_utility(  # eq:app_active_current_utility
         chance.reshape(1, *current.shape[:2], 1),
         doubt.reshape(1, *current.shape[:2]),
         np.ones((1, 1)),
     )
-    outcomes, residuals = hypothetical_outcomes(situation, update.candidates)
-    moved = update.mean(update.targets.mean, residuals)
-    chances, weights = label_update(labels, outcomes)
     after = np.empty(outcomes.shape[:2])
-    for draw in range(outcomes.shape[1]):
+    for draw, tangent in enumerate(tangents):
         means, spread = moved[:, draw][:, :, None], update.variance[:, :, None]
         samples = fw.sample(means, spread, normals)  # eq:app_active_post_target_samples
-        heard = labels_after(labels, current, samples, weights[:, draw])
+        heard = labels_after(labels, tangent, current, samples, weights[:, draw])
         after[:, draw] = region_utility(*heard, chances[:, draw])
     # With one draw, the mean, this is eq:app_active_meanobs_score; with many, the whole integral.
     return np.asarray(now - after.mean(axis=1))  # eq:proposed_target_lookahead
@@ -244,27 +250,31 @@ def hypothetical_outcomes(
 
 
 def label_update(labels: Labels, outcomes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Chance of each label (..., 2) at these outcomes, and the samples' new weights (..., S, 2)."""
+    """Chance of each label (..., 2) at these outcomes, and the samples' new weights (..., 2, S)."""
     flat = labels.probabilities(outcomes.reshape(-1, outcomes.shape[-1]))
     anchor_preferred = flat.reshape(*outcomes.shape[:-1], -1)
-    by_label = np.stack([anchor_preferred, 1 - anchor_preferred], axis=-1)
-    chance = by_label.mean(axis=-2)  # eq:app_active_candidate_label_probability
-    total = np.maximum(by_label.sum(axis=-2, keepdims=True), np.finfo(float).tiny)
+    by_label = np.stack([anchor_preferred, 1 - anchor_preferred], axis=-2)
+    chance = by_label.mean(axis=-1)  # eq:app_active_candidate_label_probability
+    total = np.maximum(by_label.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
     return chance, by_label / total  # eq:app_active_importance_weights
 
 
 def labels_after(
-    labels: Labels, current: FloatArray, samples: FloatArray, weights: FloatArray
+    labels: Labels,
+    tangent: Tangent,
+    current: FloatArray,
+    samples: FloatArray,
+    weights: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Chance and doubt of the targets' labels once each candidate's outcome and label are known.
 
-    current: target samples before, (targets, draws, d_outcome); samples: the same after each
-    candidate's outcome, (candidates, targets, draws, d_outcome); weights of the reward's samples
-    after each of its k labels: (candidates, S, k). A candidate moves the samples of most targets by
-    a thousandth or less; there the labels are followed along their tangent, elsewhere computed.
+    current: target samples before, (targets, draws, d_outcome), and the labels' tangent there;
+    samples: the same after each candidate's outcome, (candidates, targets, draws, d_outcome);
+    weights of the reward's samples after each of its k labels: (candidates, k, S). A candidate
+    moves the samples of most targets by a thousandth or less; there the labels are followed along
+    their tangent, elsewhere computed.
     """
     *shape, dimension = samples.shape
-    tangent = labels.tangent(current.reshape(-1, dimension), weights)
     step = samples - current
     flat = step.reshape(len(step), -1, dimension).astype(np.float32)
     chance, doubt = tangent.moved(flat)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sfihilo.forward import ForwardBelief, reducible_fraction, reducible_score
+from sfihilo.forward import ForwardBelief, reducible
 from sfihilo.history import BoolArray, FloatArray, IntArray
 
 _ROWS = 128
@@ -71,8 +71,8 @@ def _scores(
     forward: ForwardBelief, leverage: FloatArray, information: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     epistemic, observation = forward.variances(np.maximum(leverage, 0))
-    rank = information * reducible_fraction(epistemic, observation)  # eq:app_active_rank_score
-    return rank, reducible_score(epistemic, observation)
+    fraction, score = reducible(epistemic, observation)
+    return information * fraction, score  # eq:app_active_rank_score
 
 
 def _contenders(
