@@ -11,6 +11,8 @@ import scipy.linalg
 
 from sfihilo.history import FloatArray
 
+_BLOCK = 128
+
 
 def inverse_cholesky(matrix: FloatArray) -> FloatArray:
     """L^-1, lower triangular, in double precision; LinAlgError where `matrix` is not positive."""
@@ -21,6 +23,15 @@ def inverse_cholesky(matrix: FloatArray) -> FloatArray:
     if info != 0:
         raise np.linalg.LinAlgError(f"inverse factor: dtrtri failed with {info}")
     return np.ascontiguousarray(inverse)
+
+
+def explained_by(factor: FloatArray, kernel: FloatArray) -> FloatArray:
+    """L^-1 k, one row a row of the kernel; the zeros of L^-1 are left out block by block."""
+    explained = np.empty_like(kernel)
+    for start in range(0, len(factor), _BLOCK):
+        stop = start + _BLOCK
+        np.matmul(kernel[:, :stop], factor[start:stop, :stop].T, out=explained[:, start:stop])
+    return explained
 
 
 def add_to_diagonal(matrix: FloatArray, values: FloatArray | float) -> FloatArray:

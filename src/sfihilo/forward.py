@@ -7,6 +7,7 @@ outcomes              phi_i        (t, d_outcome)
 length_scale, ridge   l_f, lambda_f
 weights               omega_i      (t,)            one each, unless recency.py says otherwise
 inverse_factor        L^-1         (t, t)          with A_t = L L^T
+solved                A_t^-1 [Phi, 1]              (t, d_outcome + 1)
 coefficients          B_t          (t, d_outcome)
 centre, scale         m_t, s_t     (d_outcome,)
 epistemic_scale       gamma_t^2    (d_outcome,)
@@ -23,7 +24,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from sfihilo.factor import add_to_diagonal, inverse_cholesky
+from sfihilo.factor import add_to_diagonal, explained_by, inverse_cholesky
 from sfihilo.history import FloatArray, IntArray
 from sfihilo.names import positive, within
 
@@ -124,6 +125,7 @@ class ForwardBelief:
     outcomes: FloatArray
     weights: FloatArray
     inverse_factor: FloatArray
+    solved: FloatArray
     coefficients: FloatArray
     centre: FloatArray
     scale: FloatArray
@@ -163,7 +165,7 @@ class ForwardBelief:
         return self.leverage_at(self.kernel(policies))
 
     def leverage_at(self, kernel: FloatArray) -> FloatArray:
-        explained = kernel @ self.factor_like(kernel).T
+        explained = explained_by(self.factor_like(kernel), kernel)
         left = 1 - np.einsum("ij,ij->i", explained, explained)
         return np.asarray(np.maximum(left, 0))  # eq:app_forward_leverage
 
@@ -174,7 +176,7 @@ class ForwardBelief:
     def at(self, policies: FloatArray) -> At:
         """All that is known of these policies, in double precision."""
         kernel = self.kernel(policies)
-        explained = kernel @ self.inverse_factor.T
+        explained = explained_by(self.inverse_factor, kernel)
         leverage = np.maximum(1 - np.einsum("ij,ij->i", explained, explained), 0)
         return At(policies, explained, leverage, self.mean_at(kernel))
 
@@ -258,7 +260,8 @@ def fit(
         rbf(policies, policies, hyper.length_scale), noise / weights
     )  # eq:app_forward_kernel_system
     factor = inverse_cholesky(system)
-    return _belief(settings, hyper, measurement_std, policies, outcomes, weights, factor)
+    solved = factor.T @ (factor @ _with_ones(outcomes))
+    return _belief(settings, hyper, measurement_std, policies, outcomes, weights, factor, solved)
 
 
 def append(belief: ForwardBelief, policy: FloatArray, outcome: FloatArray) -> ForwardBelief:
@@ -267,18 +270,21 @@ def append(belief: ForwardBelief, policy: FloatArray, outcome: FloatArray) -> Fo
     explained = belief.inverse_factor @ belief.kernel(policy[None])[0]
     # In exact arithmetic the new pivot is at least the ridge; duplicates must not make it less.
     pivot = np.sqrt(max(1 + belief.noise - explained @ explained, belief.noise))
+    row = np.append(-(explained @ belief.inverse_factor), 1) / pivot
     factor = np.empty((size + 1, size + 1))
-    factor[:size, :size], factor[:size, size] = belief.inverse_factor, 0
-    factor[size, :size] = -(explained @ belief.inverse_factor) / pivot
-    factor[size, size] = 1 / pivot
+    factor[:size, :size], factor[:size, size], factor[size] = belief.inverse_factor, 0, row
+    outcomes = np.vstack([belief.outcomes, outcome])
+    solved = np.multiply.outer(row, row @ _with_ones(outcomes))
+    solved[:size] += belief.solved
     return _belief(
         belief.settings,
         belief.hyper,
         belief.measurement_std,
         np.vstack([belief.policies, policy]),
-        np.vstack([belief.outcomes, outcome]),
+        outcomes,
         np.append(belief.weights, 1.0),
         factor,
+        solved,
     )
 
 
@@ -358,6 +364,10 @@ class Split(NamedTuple):
         return float(np.sqrt(np.mean((predicted - self.held_outcomes) ** 2)))
 
 
+def _with_ones(outcomes: FloatArray) -> FloatArray:
+    return np.column_stack([outcomes, np.ones(len(outcomes))])
+
+
 def _standardisation(outcomes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Empirical mean and a standard deviation that can divide."""
     if len(outcomes) == 0:
@@ -375,10 +385,13 @@ def _belief(
     outcomes: FloatArray,
     weights: FloatArray,
     inverse_factor: FloatArray,
+    solved: FloatArray,
 ) -> ForwardBelief:
     centre, scale = _standardisation(outcomes)
-    standardised = (outcomes - centre) / scale
-    coefficients = inverse_factor.T @ (inverse_factor @ standardised)  # eq:app_forward_coefficients
+    # Standardised after solving, since centre and scale change with every observation.
+    coefficients = (
+        solved[:, :-1] - np.multiply.outer(solved[:, -1], centre)
+    ) / scale  # eq:app_forward_coefficients
     noise = (hyper.ridge + settings.jitter) / weights
     if settings.residual == "leave_one_out":
         noise = 1 / np.einsum("ij,ij->j", inverse_factor, inverse_factor)
@@ -394,6 +407,7 @@ def _belief(
         outcomes=outcomes,
         weights=weights,
         inverse_factor=inverse_factor,
+        solved=solved,
         coefficients=coefficients,
         centre=centre,
         scale=scale,

@@ -27,7 +27,7 @@ from sfihilo.inverse import RewardPosterior
 
 # So many outcomes of 512 samples and their temporaries stay near in the cache, while the product
 # that they come from is already an efficient one.
-_ROWS = 128
+_ROWS = 192
 _SIGN = np.uint32(0x8000_0000)
 # Beyond this margin a label is certain to single precision.
 _CERTAIN = 40.0

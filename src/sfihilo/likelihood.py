@@ -37,11 +37,12 @@ def likelihood_terms(margins: FloatArray, labels: FloatArray, tie_odds: float) -
     signs = labels if margins.ndim == 1 else labels[:, None]
     near = np.exp(-np.minimum(np.abs(margins), 700.0))
     signed = signs * margins
-    wrong = np.where(signed > 0, near, 1.0) / (1 + near)
+    total = 1 + near
+    wrong = np.where(signed > 0, near, 1.0) / total
     terms = Terms(
-        np.log1p(near) + np.maximum(-signed, 0),  # eq:app_inverse_pairwise_likelihood
+        np.log(total) + np.maximum(-signed, 0),  # eq:app_inverse_pairwise_likelihood
         -signs * wrong,
-        near / (1 + near) ** 2,
+        near / (total * total),
     )
     ties = np.flatnonzero(labels == 0)
     if ties.size:

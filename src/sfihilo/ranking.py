@@ -46,8 +46,10 @@ def rank_by_reducible(
     def explain(rows: IntArray, start: int, stop: int) -> None:
         """Take these rows of the factor into the leverage and the scores of these policies."""
         known = kernel[:, :stop] if len(rows) == len(kernel) else kernel[rows, :stop]
-        explained = known @ factor[start:stop, :stop].T
-        leverage[rows] -= np.einsum("ij,ij->i", explained, explained)
+        for low in range(start, stop, _ROWS):
+            high = min(low + _ROWS, stop)
+            explained = known[:, :high] @ factor[low:high, :high].T
+            leverage[rows] -= np.einsum("ij,ij->i", explained, explained)
         rank[rows], variance[rows] = _scores(forward, leverage[rows], information[rows])
 
     active: IntArray = np.arange(len(kernel))
