@@ -20,7 +20,8 @@ from benchmarks.scenario import Told, state_after
 from sfihilo import Response, ask, tell
 from sfihilo.history import Choice
 from sfihilo.learner import is_checkpoint
-from sfihilo.study.conditions import Unit, learner_settings, panel_rows, units_of
+from sfihilo.study.conditions import Unit, learner_settings
+from sfihilo.study.panels import panel_rows, units_of
 
 QUERIES, USERS, CORES = 1000, 30, 2
 AFTER = (25, 200, 500, 1000)

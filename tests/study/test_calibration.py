@@ -8,8 +8,8 @@ import pytest
 
 from sfihilo.study import calibration, summary
 from sfihilo.study.calibration import reliability_of
-from sfihilo.study.conditions import LOOKAHEAD
 from sfihilo.study.measures import Cell, Results
+from sfihilo.study.panels import LOOKAHEAD
 from tests.study.invented import invented
 
 CELL = Cell("paper", "base", LOOKAHEAD)

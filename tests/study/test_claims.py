@@ -10,8 +10,8 @@ import pytest
 
 from sfihilo.study import claims, claims_page, quantities
 from sfihilo.study.claims import CLAIMS, Claim, Expectation, Finding, judge
-from sfihilo.study.conditions import PANELS
 from sfihilo.study.measures import Cell, Results
+from sfihilo.study.panels import PANELS
 from sfihilo.study.quantities import Measured
 from sfihilo.study.statistics import Interval, contrast_interval, crossing_change
 from tests.study.invented import invented

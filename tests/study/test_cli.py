@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sfihilo.study import cli, conditions
+from sfihilo.study import cli, panels
 from sfihilo.study.cli import app, duration
-from sfihilo.study.conditions import EVERY_PANEL, Row
+from sfihilo.study.panels import EVERY_PANEL, Row
 from sfihilo.study.store import Store, read_results
 from tests.study.tiny import EVALUATION, PEOPLE, TINY
 
@@ -61,7 +61,7 @@ def test_list_names_every_panel_and_condition() -> None:
     listed = json.loads(invoke("list", "--json"))
     assert set(listed) == set(EVERY_PANEL)
     for name, rows in EVERY_PANEL.items():
-        assert conditions.TITLES[name] in text
+        assert panels.TITLES[name] in text
         for row in rows:
             assert row.condition.name in text
 

@@ -9,11 +9,12 @@ import pytest
 
 from sfihilo import Settings
 from sfihilo.study import conditions as cs
+from sfihilo.study import panels
 from tests.study.tiny import TINY, tiny_unit
 
 
 def rows(panel: str) -> list[cs.Condition]:
-    return [row.condition for row in cs.PANELS[panel]]
+    return [row.condition for row in panels.PANELS[panel]]
 
 
 def test_panels_have_the_papers_conditions() -> None:
@@ -33,35 +34,35 @@ def test_panels_have_the_papers_conditions() -> None:
     ]
     assert all(c.outcome_dim == 10 for panel in "HI" for c in rows(panel))
     for panel in "ABD":
-        assert cs.PANELS[panel][0].rules == cs.RULES
-    assert set(cs.TITLES) == set(cs.EVERY_PANEL)
+        assert panels.PANELS[panel][0].rules == panels.RULES
+    assert set(panels.TITLES) == set(panels.EVERY_PANEL)
 
 
 def test_panels_share_their_units() -> None:
-    units = cs.units_of(cs.panel_rows([]), range(30), "paper")
+    units = panels.units_of(panels.panel_rows([]), range(30), "paper")
     keys = [unit.key for unit in units]
     assert len(set(keys)) == len(keys) == 39 * 30
-    only_a = cs.units_of(cs.panel_rows(["A"]), range(30), "paper")
+    only_a = panels.units_of(panels.panel_rows(["A"]), range(30), "paper")
     assert {unit.key for unit in only_a} < set(keys)
-    together = cs.units_of(cs.panel_rows(["A", "B", "D", "gap"]), range(30), "paper")
+    together = panels.units_of(panels.panel_rows(["A", "B", "D", "gap"]), range(30), "paper")
     assert together == only_a
 
 
 def test_names_are_unique() -> None:
     named: dict[str, cs.Condition] = {}
-    for rows_ in cs.PANELS.values():
+    for rows_ in panels.PANELS.values():
         for row in rows_:
             assert named.setdefault(row.condition.name, row.condition) == row.condition
 
 
 def test_users_come_one_after_the_other() -> None:
-    units = cs.units_of(cs.panel_rows(["A", "F"]), range(3), "paper")
+    units = panels.units_of(panels.panel_rows(["A", "F"]), range(3), "paper")
     assert [unit.user for unit in units] == [0] * 4 + [1] * 4 + [2] * 4
 
 
 def test_unknown_panels_are_named() -> None:
     with pytest.raises(ValueError, match="unknown panel 'Z': expected one of A, B"):
-        cs.panel_rows(["A", "Z"])
+        panels.panel_rows(["A", "Z"])
 
 
 def test_seeds_depend_on_user_and_purpose_only() -> None:
@@ -88,7 +89,7 @@ def test_the_learner_is_told_what_a_lab_knows(preset: cs.Preset) -> None:
 
 
 def test_without_changes_the_learner_has_the_presets_settings() -> None:
-    unit = cs.Unit(cs.BASE, cs.LOOKAHEAD, "paper", 0)
+    unit = cs.Unit(cs.BASE, panels.LOOKAHEAD, "paper", 0)
     assert cs.learner_settings(unit) == Settings.paper()
 
 
@@ -102,22 +103,22 @@ def test_known_decay_is_the_users_own() -> None:
 
 
 def test_own_rules_and_reward_models_get_their_own_keys() -> None:
-    ruled = cs.with_rules(cs.panel_rows(["A", "F"]), ["mine:rule"])
+    ruled = panels.with_rules(panels.panel_rows(["A", "F"]), ["mine:rule"])
     assert [(row.condition.name, row.rules) for row in ruled] == [
         ("base", ("mine:rule",)),
         ("linear", ("mine:rule",)),
     ]
-    rewarded = cs.with_reward(cs.panel_rows(["A", "F"]), "mine:bumps")
+    rewarded = panels.with_reward(panels.panel_rows(["A", "F"]), "mine:bumps")
     assert [row.condition.name for row in rewarded] == ["base-mine.bumps"]
-    unit = cs.units_of(ruled, [0], "paper")[0]
+    unit = panels.units_of(ruled, [0], "paper")[0]
     assert unit.key == "base--mine.rule--u000"
 
 
 def test_a_preset_asks_by_its_own_rule() -> None:
-    rows = cs.panel_rows(["A", "F"])
-    assert cs.for_preset(rows, "paper") == rows
+    rows = panels.panel_rows(["A", "F"])
+    assert panels.for_preset(rows, "paper") == rows
     own = Settings.default().rule
-    assert [row.rules for row in cs.for_preset(rows, "default")] == [
+    assert [row.rules for row in panels.for_preset(rows, "default")] == [
         ("random", "mutual_information", own),
         (own,),
     ]
@@ -125,7 +126,7 @@ def test_a_preset_asks_by_its_own_rule() -> None:
 
 def test_a_condition_is_plain_data() -> None:
     """So that a unit is stored with everything that made it."""
-    changed = cs._choice("other", ("forward.residual", "leave_one_out"), ("pairs.balance", 0.5))
+    changed = panels._choice("other", ("forward.residual", "leave_one_out"), ("pairs.balance", 0.5))
     for condition in (TINY, changed):
         record = json.loads(json.dumps(asdict(condition)))
         assert set(record) == {field.name for field in fields(cs.Condition)}
@@ -134,12 +135,12 @@ def test_a_condition_is_plain_data() -> None:
 
 
 def test_open_choices_run_only_when_named() -> None:
-    assert not set(cs.BEYOND) & set(cs.PANELS)
-    for name in cs.BEYOND:
-        for unit in cs.units_of(cs.panel_rows([name]), [0], "default"):
+    assert not set(panels.BEYOND) & set(panels.PANELS)
+    for name in panels.BEYOND:
+        for unit in panels.units_of(panels.panel_rows([name]), [0], "default"):
             cs.learner_settings(unit)  # every change is a setting that there is
-    named = {row.condition.name for row in cs.panel_rows(["choices"])}
-    every = {row.condition.name for row in cs.panel_rows([])}
+    named = {row.condition.name for row in panels.panel_rows(["choices"])}
+    every = {row.condition.name for row in panels.panel_rows([])}
     assert named - every == {"judges_true", "leave_one_out", "long_descent"}
 
 

@@ -10,7 +10,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from sfihilo.study import figures, summary
-from sfihilo.study.conditions import LOOKAHEAD
 from sfihilo.study.evaluation import Crossing, queries_to_target
 from sfihilo.study.figures import (
     boxes,
@@ -23,6 +22,7 @@ from sfihilo.study.figures import (
     users,
 )
 from sfihilo.study.measures import Cell, Results
+from sfihilo.study.panels import LOOKAHEAD
 from sfihilo.study.users import HeadSettings, UserSettings
 from tests.study.invented import invented
 

@@ -22,8 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sfihilo.study.conditions import BASE, INFORMATION, LOOKAHEAD, RANDOM
+from sfihilo.study.conditions import BASE
 from sfihilo.study.measures import Cell, Results
+from sfihilo.study.panels import INFORMATION, LOOKAHEAD, RANDOM
 from sfihilo.study.quantities import (
     Measured,
     Quantity,

@@ -15,17 +15,9 @@ import pandas as pd
 from sfihilo.study.calibration import last_query, reliability_of, shown_checkpoints
 from sfihilo.study.claims import ALL_USERS, FEWEST, Finding, Verdict, findings
 from sfihilo.study.compare import compare
-from sfihilo.study.conditions import (
-    BEYOND,
-    PANELS,
-    RULES,
-    TITLES,
-    for_preset,
-    own_rule,
-    panel_rows,
-)
 from sfihilo.study.figures.style import rule_name
 from sfihilo.study.measures import Cell, Results
+from sfihilo.study.panels import BEYOND, PANELS, RULES, TITLES, for_preset, own_rule, panel_rows
 from sfihilo.study.quantities import Measured, crossing
 from sfihilo.study.statistics import stars
 from sfihilo.study.store import Store, read_results, write_atomically

@@ -15,11 +15,22 @@ from typing import Annotated, Any, NoReturn
 import typer
 from tqdm import tqdm
 
-from sfihilo.study import conditions, runner, store
-from sfihilo.study.conditions import EVERY_PANEL, TITLES, Preset, Row, Unit
+from sfihilo.study import runner, store
+from sfihilo.study.conditions import BASE, Preset, Unit
 from sfihilo.study.engines import Engine
 from sfihilo.study.evaluation import EvaluationSettings
 from sfihilo.study.lock import FolderBusyError
+from sfihilo.study.panels import (
+    EVERY_PANEL,
+    RANDOM,
+    TITLES,
+    Row,
+    for_preset,
+    panel_rows,
+    units_of,
+    with_reward,
+    with_rules,
+)
 from sfihilo.study.store import Store
 from sfihilo.study.users import UserSettings
 
@@ -95,14 +106,14 @@ def list_panels(preset: PresetOption = PresetName.paper, as_json: JsonOption = F
         return
     for name, rows in EVERY_PANEL.items():
         typer.echo(f"{name:<14}{TITLES[name]}")
-        for row in conditions.for_preset(rows, preset.value):
+        for row in for_preset(rows, preset.value):
             typer.echo(f"{'':<14}  {row.condition.name:<18}{', '.join(row.rules)}")
 
 
 def _panel(name: str, preset: str) -> dict[str, Any]:
     rows = [
         {"condition": row.condition.name, "label": row.label, "x": row.x, "rules": list(row.rules)}
-        for row in conditions.for_preset(EVERY_PANEL[name], preset)
+        for row in for_preset(EVERY_PANEL[name], preset)
     ]
     return {"title": TITLES[name], "rows": rows}
 
@@ -141,7 +152,7 @@ def run(  # noqa: PLR0913 - each is an option of the command line
     where = Store(out or size.results, preset.value)
     search = [os.getcwd()]
     try:
-        rows = conditions.for_preset(conditions.panel_rows(panels or []), preset.value)
+        rows = for_preset(panel_rows(panels or []), preset.value)
         rows = _changed(rows, rule or [], reward, search)
         units = _units(rows, size, preset.value, users, queries)
         chosen = Engine(
@@ -167,9 +178,9 @@ def _changed(
 ) -> list[Row]:
     """The panels' rows as they are, or with the user's own rules or reward model."""
     if rules:
-        rows = conditions.with_rules(rows, [_importable(rule, search) for rule in rules])
+        rows = with_rules(rows, [_importable(rule, search) for rule in rules])
     if reward is not None:
-        rows = conditions.with_reward(rows, _importable(reward, search))
+        rows = with_reward(rows, _importable(reward, search))
     if not rows:
         raise ValueError("nothing to run: these panels are drawn from the users themselves")
     return rows
@@ -191,8 +202,8 @@ def _units(
     rows: Sequence[Row], size: Scale, preset: Preset, users: int | None, queries: int | None
 ) -> list[Unit]:
     template = Unit(
-        conditions.BASE,
-        conditions.RANDOM,
+        BASE,
+        RANDOM,
         preset,
         0,
         queries=queries or size.queries,
@@ -200,7 +211,7 @@ def _units(
         users=size.people,
         lean=size.lean,
     )
-    return conditions.units_of(rows, range(users or size.users), preset, template)
+    return units_of(rows, range(users or size.users), preset, template)
 
 
 def _parameters(pairs: Sequence[str]) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from typing import Any
 
 import pandas as pd
 
-from sfihilo.study.conditions import own_rule
 from sfihilo.study.measures import Cell, Results, paired
+from sfihilo.study.panels import own_rule
 from sfihilo.study.statistics import difference_interval, holm, paired_test, stars
 from sfihilo.study.store import Store
 

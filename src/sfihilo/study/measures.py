@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 
 from sfihilo.history import FloatArray, IntArray
-from sfihilo.study.conditions import KNOWN_RULES
 from sfihilo.study.evaluation import area_under_curve, queries_to_target
+from sfihilo.study.panels import KNOWN_RULES
 
 REQUIRED = ("preset", "condition", "rule", "user", "query", "metric", "value")
 _SPECIAL = re.compile(r"queries_to_10(?:_(gap\d))?|extrapolated(?:_(gap\d))?")

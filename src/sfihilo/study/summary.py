@@ -15,8 +15,8 @@ import pandas as pd
 
 from sfihilo.history import FloatArray
 from sfihilo.study.calibration import USER_ERROR, Kind, last_query, reliability_of
-from sfihilo.study.conditions import EVERY_PANEL, PANELS, Row, for_preset, own_rule
 from sfihilo.study.measures import Cell, Results, paired
+from sfihilo.study.panels import EVERY_PANEL, PANELS, Row, for_preset, own_rule
 from sfihilo.study.statistics import (
     Interval,
     change_interval,

@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from sfihilo.history import FloatArray
-from sfihilo.study.conditions import BASE, RANDOM, Unit, simulated_user
+from sfihilo.study.conditions import BASE, Unit, simulated_user
 from sfihilo.study.figures import style
+from sfihilo.study.panels import RANDOM
 from sfihilo.study.users import SimulatedUser, UserSettings
 
 SHOWN = 4
