@@ -35,10 +35,15 @@ def one_core() -> Iterator[None]:
 
 
 def in_turn(actions: Mapping[str, Action], repeats: int) -> dict[str, list[float]]:
-    """Seconds of every repeat. The actions alternate, so that a busy minute hits all of them."""
+    """Seconds of every repeat. The actions alternate, so that a busy minute hits all of them.
+
+    Each comes twice and the second is timed: in a session or a study a round follows one like it,
+    with the processor's caches and the allocator's memory as that one left them.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in actions}
     for repeat in range(repeats):
         for name, action in actions.items():
+            action(repeat)
             start = time.process_time()
             action(repeat)
             seconds[name].append(time.process_time() - start)
