@@ -124,7 +124,9 @@ def test_a_session_killed_again_and_again_asks_the_same() -> None:
         kills = 0
         lines: list[str] = []
         while "done" not in lines:
-            delay = rng.uniform(0, 0.4 + kills / 20)  # at last long enough on any machine
+            # Short at first, so that a fast machine is interrupted often; at last long enough for
+            # a slow one.
+            delay = rng.uniform(0, 0.02 + kills / 100)
             lines = run_until_killed(folder / "killed.db", queries, delay)
             kills += "done" not in lines
             for line in lines:
