@@ -162,27 +162,23 @@ class ForwardBelief:
 
     def leverage(self, policies: FloatArray) -> FloatArray:
         """The share of the prior variance that the data have not explained."""
-        return self.leverage_at(self.kernel(policies))
-
-    def leverage_at(self, kernel: FloatArray) -> FloatArray:
-        explained = explained_by(self.factor_like(kernel), kernel)
-        left = 1 - np.einsum("ij,ij->i", explained, explained)
-        return np.asarray(np.maximum(left, 0))  # eq:app_forward_leverage
+        return self.at(policies).leverage
 
     def variances(self, leverage: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Epistemic (n, d_outcome) and observation (d_outcome,) variances."""
         return np.multiply.outer(leverage, self.epistemic_scale), self.observation
 
     def at(self, policies: FloatArray) -> At:
-        """All that is known of these policies, in double precision."""
+        """All that is known of these policies, in the precision in which they come."""
         kernel = self.kernel(policies)
-        explained = explained_by(self.inverse_factor, kernel)
-        leverage = np.maximum(1 - np.einsum("ij,ij->i", explained, explained), 0)
+        explained = explained_by(self.factor_like(kernel), kernel)
+        left = 1 - np.einsum("ij,ij->i", explained, explained)
+        leverage: FloatArray = np.maximum(left, 0)  # eq:app_forward_leverage
         return At(policies, explained, leverage, self.mean_at(kernel))
 
     def predict(self, policies: FloatArray) -> Prediction:
-        kernel = self.kernel(policies)
-        return self.prediction(self.mean_at(kernel), self.leverage_at(kernel))
+        at = self.at(policies)
+        return self.prediction(at.mean, at.leverage)
 
     def prediction(self, mean: FloatArray, leverage: FloatArray) -> Prediction:
         epistemic, observation = self.variances(leverage)  # eq:app_forward_predictive

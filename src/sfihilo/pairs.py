@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from sfihilo.forward import rbf, sample
+from sfihilo.forward import At, rbf, sample
 from sfihilo.history import FloatArray
 from sfihilo.inverse import LOGISTIC_STD
 from sfihilo.querying import PairSettings, Selection, Situation
@@ -48,8 +48,7 @@ class _Region:
 
     situation: Situation
     settings: PairSettings
-    policies: FloatArray  # (2 J, d_policy)
-    explained: FloatArray  # L^-1 k_t of them
+    targets: At  # 2 J of them
     resolved: FloatArray  # Sigma delta z_j psi_j, a column a pair
     exponent: float  # p
 
@@ -59,39 +58,31 @@ class _Region:
         rng = situation.random("pairs")
         drawn = situation.feasible.sample(2 * settings.pairs, situation.policy_dim, rng, None)
         even = drawn[: len(drawn) // 2 * 2] if len(drawn) > 1 else np.repeat(drawn, 2, axis=0)
-        policies: FloatArray = even.astype(forward.working_dtype)
-        kernel = forward.kernel(policies)
-        explained = kernel @ forward.factor_like(kernel).T
-        leverage = np.maximum(1 - np.einsum("ij,ij->i", explained, explained), 0)
+        targets = forward.at(even.astype(forward.working_dtype))
         # Drawn, not predicted: means alone would shrink towards the centre of the outcomes.
         outcomes = sample(
-            forward.mean_at(kernel),
-            forward.variances(leverage)[0],
-            rng.standard_normal((len(policies), len(situation.anchor))),
+            targets.mean,
+            forward.variances(targets.leverage)[0],
+            rng.standard_normal(targets.mean.shape),
         ).astype(np.float32)
         features = posterior.features(outcomes)
-        half = len(policies) // 2
+        half = len(even) // 2
         differences = features[:half] - features[half:]
         gap, spread = posterior.margins(differences)
         sensitivity = label_sensitivity(gap, spread).astype(np.float32)
         resolved = posterior.covariance(differences) * sensitivity
         exponent = forward_exponent(settings, doubt(gap, spread))
-        return _Region(situation, settings, policies, explained, resolved, exponent)
+        return _Region(situation, settings, targets, resolved, exponent)
 
     def scores(self, candidates: FloatArray, draws: int, purpose: str) -> FloatArray:
         """log U(tau) + p log G(tau), averaging over so many outcomes of each candidate."""
         forward = self.situation.forward
-        policies: FloatArray = candidates.astype(forward.working_dtype)
-        kernel = forward.kernel(policies)
-        explained = kernel @ forward.factor_like(kernel).T
-        leverage = np.maximum(1 - np.einsum("ij,ij->i", explained, explained), 0)
-        cross = rbf(policies, self.policies, forward.hyper.length_scale)
-        cross -= explained @ self.explained.T
-        reduction = (cross.astype(float) ** 2).mean(axis=1) / (leverage + forward.noise)
-        epistemic, observation = forward.variances(leverage)
-        information = self._information(
-            forward.mean_at(kernel), epistemic + observation, draws, purpose
-        )
+        at = forward.at(candidates.astype(forward.working_dtype))
+        cross = rbf(at.policies, self.targets.policies, forward.hyper.length_scale)
+        cross -= at.explained @ self.targets.explained.T
+        reduction = (cross.astype(float) ** 2).mean(axis=1) / (at.leverage + forward.noise)
+        epistemic, observation = forward.variances(at.leverage)
+        information = self._information(at.mean, epistemic + observation, draws, purpose)
         gains = np.log(np.maximum([information, reduction], _NOTHING))
         return np.asarray(gains[0] + self.exponent * gains[1])
 

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sfihilo.factor import add_to_diagonal, inverse_cholesky
+from sfihilo.factor import add_to_diagonal, explained_by, inverse_cholesky
 from sfihilo.history import FloatArray
 from sfihilo.likelihood import averaged_terms
 
@@ -67,8 +67,8 @@ class _ByComparisons(NamedTuple):
         return _ByComparisons(scaled, gram, root, inverse_cholesky(system))
 
     def variances(self) -> FloatArray:
-        explained = self.factor @ (self.root[:, None] * self.gram)
-        return np.asarray(np.diag(self.gram) - np.einsum("ij,ij->j", explained, explained))
+        explained = explained_by(self.factor, self.gram * self.root)
+        return np.asarray(np.diag(self.gram) - np.einsum("ij,ij->i", explained, explained))
 
     def apply(self, pull: FloatArray) -> FloatArray:
         inner = self.factor.T @ (self.factor @ (self.root * (self.gram @ pull)))
@@ -92,7 +92,7 @@ class _ByFeatures(NamedTuple):
         return _ByFeatures(scaled, inverse_cholesky(weight_precision(scaled, curvature)))
 
     def variances(self) -> FloatArray:
-        explained = self.scaled.astype(np.float32) @ self.factor.T.astype(np.float32)
+        explained = explained_by(self.factor.astype(np.float32), self.scaled.astype(np.float32))
         return np.asarray(np.einsum("ij,ij->i", explained, explained), dtype=float)
 
     def apply(self, pull: FloatArray) -> FloatArray:
