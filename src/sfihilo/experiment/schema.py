@@ -100,8 +100,10 @@ def prepare(
 ) -> int:
     """Make sure that the file is a log, make or upgrade its tables if allowed; its format."""
     application = number(connection, "PRAGMA application_id")
-    if create and application == 0 and is_blank(connection):
-        build(connection)
+    if create and application == 0:
+        if is_blank(connection):
+            build(connection)
+        # Read again in either case: another process may have made the tables in between.
         application = number(connection, "PRAGMA application_id")
     version = number(connection, "PRAGMA user_version")
     if application != APPLICATION or version < 1:

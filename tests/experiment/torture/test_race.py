@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import subprocess
 import threading
 import time
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sfihilo.experiment import schema
 from sfihilo.experiment.log import Event, Log, Stale
 from tests.experiment.torture.children import acknowledged, command, fast_folder
 from tests.experiment.torture.writer import plan
@@ -139,3 +141,20 @@ def test_processes_write_their_sessions_side_by_side() -> None:
                 stored = {event.key: event.hash for event in log.events(name)}
                 assert stored == acknowledged(lines)
                 assert [event.key for event in log.events(name)] == [s.key for s in plan(5)]
+
+
+def test_another_process_makes_the_tables_between_two_looks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second process saw no log, then tables: they are the first one's, not a stranger's."""
+    with fast_folder() as folder:
+        path, look = folder / "shared.db", schema.is_blank
+
+        def made_meanwhile(connection: sqlite3.Connection) -> bool:
+            monkeypatch.setattr(schema, "is_blank", look)
+            Log.open(path).close()
+            return look(connection)
+
+        monkeypatch.setattr(schema, "is_blank", made_meanwhile)
+        with Log.open(path) as log:
+            assert log.verify().ok
