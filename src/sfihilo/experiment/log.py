@@ -369,12 +369,10 @@ def _check_end(connection: sqlite3.Connection, path: Path) -> None:
     """A quick look at every opening: the last event is there and is the one the head names."""
     # One statement sees one moment: between two, another process might write.
     row = connection.execute(
-        "SELECT head.count, head.hash, last.seq, last.hash FROM head LEFT JOIN "
-        "(SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1) AS last"
+        "SELECT head.count, head.hash, coalesce(last.seq, 0), coalesce(last.hash, head.hash) "
+        "FROM head LEFT JOIN (SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1) AS last"
     ).fetchone()
-    head, last = (None, None) if row is None else (row[:2], row[2:])
-    empty = last == (None, None)
-    if head is None or (empty and head[0] != 0) or (not empty and last != head):
+    if row is None or row[:2] != row[2:]:
         raise Damaged(f"{path}: the last event is not the one its head names; run a verify")
 
 
