@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfihilo.study import claims, claims_page, quantities
+from sfihilo.study import claims, claims_page, markdown, quantities
 from sfihilo.study.claims import CLAIMS, Claim, Expectation, Finding, judge
 from sfihilo.study.measures import Cell, Results
 from sfihilo.study.panels import PANELS
@@ -150,7 +150,7 @@ def test_changes_are_paired_and_say_what_was_extrapolated() -> None:
     ],
 )
 def test_numbers_are_written_with_their_interval(scale: quantities.Scale, text: str) -> None:
-    assert claims_page.number(Measured(Interval(413, 350, 1480), 9, scale)) == text
+    assert markdown.number(Measured(Interval(413, 350, 1480), 9, scale)) == text
 
 
 def test_the_page_says_what_is_known_and_what_is_left(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_presets_are_compared_on_the_same_users_only(tmp_path: Path) -> None:
     few = Results.of(lookahead[lookahead["user"] < 3])
     expected = quantities.crossing(Cell("paper", "base", "boundary_lookahead"))(few)
     assert expected is not None
-    line = f"| `paper`, Boundary Lookahead | {claims_page.number(expected)} | 3 |"
+    line = f"| `paper`, Boundary Lookahead | {markdown.number(expected)} | 3 |"
     assert line in claims_page.page(results, tmp_path / "page.md")
 
 
@@ -186,7 +186,7 @@ def test_presets_are_compared_on_the_same_users_only(tmp_path: Path) -> None:
     ("value", "text"), [(3280.4, "3,280"), (-947.0, "−947"), (0.01234, "0.0123"), (52.52, "52.5")]
 )
 def test_plain_numbers(value: float, text: str) -> None:
-    assert claims_page.plain(value) == text
+    assert markdown.plain(value) == text
 
 
 def test_the_page_compares_the_presets_and_shows_the_figures(tmp_path: Path) -> None:
@@ -199,8 +199,21 @@ def test_the_page_compares_the_presets_and_shows_the_figures(tmp_path: Path) -> 
     assert "(../results/figures/reliability.png)" in page
     row = "| Boundary Lookahead / Global Pair Lookahead | reward missed by the final policy | 2 "
     assert row in page
-    assert "| linear | queries to 10 % error | 2 |" in page
+    assert "| condition | users | queries to 10 % error |" in page
+    assert "| linear reward | 2 |" in page
+    assert "significantly worse: nowhere." in page
     assert _rectangular(page)
+
+
+def test_the_page_names_where_the_default_preset_is_worse(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    write(results, invented(6, ["paper"], ["base", "d12"]))
+    table = invented(6, ["default"], ["base", "d12"])
+    worse = (table["condition"] == "d12") & (table["metric"] == "forward_rmse")
+    table.loc[worse, "value"] *= 1.5
+    write(results, table)
+    page = claims_page.page(results, tmp_path / "page.md")
+    assert "worse: d = 12 (forward RMSE, area under the curve)." in page
 
 
 def _rectangular(page: str) -> bool:

@@ -14,6 +14,7 @@ from sfihilo.study.evaluation import Crossing, queries_to_target
 from sfihilo.study.figures import (
     boxes,
     curves,
+    elsewhere,
     extrapolation,
     policy_gap,
     presets,
@@ -126,6 +127,28 @@ def test_preset_figures_name_both_presets(whole: Results) -> None:
         assert "default settings, GPL" in written
 
 
+def test_every_condition_of_both_presets_has_its_line(whole: Results, base_only: Results) -> None:
+    figure = elsewhere.preset_conditions(whole)
+    written = texts(figure)
+    for label in (
+        "standard",
+        "d = 12",
+        "noise none",
+        "drift, learned decay",
+        "5 missing",
+        "1 extra",
+    ):
+        assert f"{label} (n = 3)" in written
+    error = figure.axes[0]
+    assert error.get_title(loc="left") == "preference error"
+    points = [line for line in error.lines if line.get_marker() == "o"]
+    assert len(points) == len(error.get_yticks())
+    assert all(
+        (np.asarray(line.get_xdata()) < 0).all() for line in points
+    )  # the invented default is better
+    assert texts(elsewhere.preset_conditions(base_only)).count("not run") == len(elsewhere.SHOWN)
+
+
 def test_the_default_preset_is_drawn_by_its_own_rule(whole: Results) -> None:
     written = texts(results.final_results(whole, "default"))
     assert "Global Pair Lookahead" in written
@@ -196,6 +219,7 @@ def test_all_figures_from_one_user(
     names = {path.stem for path in written}
     assert names == {
         *("summary", "tests", "final_results-paper", "log_extrapolation-paper"),
-        *("policy_reward_gap-paper", "preset_curves", "reliability", "truth_behavior"),
+        *("policy_reward_gap-paper", "preset_curves", "preset_conditions", "reliability"),
+        "truth_behavior",
     }
     assert all(path.stat().st_size > 0 for path in written)

@@ -5,40 +5,38 @@ Nothing on the page is written by hand: `sfihilo study claims` makes all of it f
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
 import pandas as pd
 
-from sfihilo.study.calibration import last_query, reliability_of, shown_checkpoints
 from sfihilo.study.claims import ALL_USERS, FEWEST, Finding, Verdict, findings
-from sfihilo.study.compare import compare
 from sfihilo.study.figures.style import rule_name
+from sfihilo.study.markdown import command, figure, number
 from sfihilo.study.measures import Cell, Results
-from sfihilo.study.panels import BEYOND, PANELS, RULES, TITLES, for_preset, own_rule, panel_rows
+from sfihilo.study.panels import (
+    BEYOND,
+    PANELS,
+    RULES,
+    TITLES,
+    for_preset,
+    panel_rows,
+)
+from sfihilo.study.presets_page import (
+    PRESETS,
+    calibration_section,
+    presets_section,
+    shared_users,
+)
 from sfihilo.study.quantities import Measured, crossing
-from sfihilo.study.statistics import stars
 from sfihilo.study.store import Store, read_results, write_atomically
 
-PRESETS = ("paper", "default")
 VERDICTS: dict[Verdict, str] = {
     "reproduced": "reproduced",
     "partly": "partly reproduced",
     "not": "not reproduced",
     "not run yet": "not run yet",
-}
-MEASURE_WORDS = {
-    "queries_to_10": "queries to 10 % error",
-    "preference_error_at_100": "preference error after 100",
-    "preference_error_at_200": "preference error after 200",
-    "preference_error_at_1000": "preference error after 1,000",
-    "preference_error_auc": "preference error, area under the curve",
-    "forward_rmse_auc": "forward RMSE, area under the curve",
-    "final_policy_gap": "reward missed by the final policy",
-    "ece_better_at_200": "calibration error after 200",
-    "ece_better_end": "calibration error at the end",
 }
 HOW_TO_READ = f"""\
 Square brackets are 95 % bootstrap intervals over users; every comparison is paired by user. A
@@ -77,7 +75,7 @@ def page(results: Path, out: Path) -> str:
         _opening(found),
         "",
         *_overview(found),
-        *_figure(results, out, "final_results-paper", "The paper's main figure from these results"),
+        *figure(results, out, "final_results-paper", "The paper's main figure from these results"),
         "## How to read it",
         "",
         HOW_TO_READ,
@@ -85,9 +83,9 @@ def page(results: Path, out: Path) -> str:
         "",
         *_details(found),
         *_choices(rows),
-        *_presets(results, paired, len(shared)),
-        *_calibration(paired),
-        *_figure(results, out, "reliability", "Stated confidence against the share that was right"),
+        *presets_section(results, out, paired, len(shared)),
+        *calibration_section(paired),
+        *figure(results, out, "reliability", "Stated confidence against the share that was right"),
         *_left(table),
         *_origin(results),
     ]
@@ -113,14 +111,6 @@ def _overview(found: Sequence[Finding]) -> Iterator[str]:
 
 def _users(count: int) -> str:
     return f"{count}" if count >= ALL_USERS else f"{count} of {ALL_USERS}"
-
-
-def _figure(results: Path, out: Path, name: str, words: str) -> Iterator[str]:
-    """A picture, where it was drawn."""
-    path = results / "figures" / f"{name}.png"
-    if path.exists():
-        yield f"![{words}]({Path(os.path.relpath(path, out.parent)).as_posix()})"
-        yield ""
 
 
 def _details(found: Sequence[Finding]) -> Iterator[str]:
@@ -165,26 +155,6 @@ def _sign(kind: str) -> str:
     }.get(kind, "")
 
 
-def number(measured: Measured) -> str:
-    """An estimate with its interval, in the words of its scale."""
-    interval, scale = measured.interval, measured.scale
-    low, high = interval.low, interval.high
-    if scale == "queries":
-        text = f"{interval.estimate:,.0f} [{low:,.0f}, {high:,.0f}]"
-    elif scale == "share":
-        text = f"{100 * interval.estimate:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
-    else:
-        unit = "%" if scale == "change" else "points"
-        text = f"{100 * interval.estimate:+.0f} {unit} [{100 * low:+.0f}, {100 * high:+.0f}]"
-    text = text.replace("-", "−")
-    return f"{text}; {measured.note}" if measured.note else text
-
-
-def command(panel: str, preset: str) -> str:
-    """What finishes a panel; it skips what is done."""
-    return f"sfihilo study run {panel} --preset {preset} --users {ALL_USERS}"
-
-
 def _choices(rows: pd.DataFrame) -> Iterator[str]:
     """The paper's open choices, each made the other way by the same users."""
     table = Results.of(rows)
@@ -213,111 +183,6 @@ def _arrow(before: Measured | None, after: Measured | None) -> str:
     if before is None or after is None:
         return "not run yet"
     return f"{before.interval.estimate:,.0f} → {after.interval.estimate:,.0f}"
-
-
-def _presets(results: Path, table: Results, shared: int) -> Iterator[str]:
-    yield "## The default preset against the paper's"
-    yield ""
-    yield (
-        "The same simulated users, paired. Each preset asks by its own rule: "
-        f"{rule_name(own_rule('paper'))} and {rule_name(own_rule('default'))}."
-    )
-    yield ""
-    yield from _crossings(table)
-    if not shared:
-        yield "Not run yet: the two presets share no users so far. This runs it:"
-        yield ""
-        yield f"```sh\n{command('A', 'default')}\n```"
-        yield ""
-        return
-    differences = compare(results / PRESETS[0], results / PRESETS[1])
-    yield "### Standard condition (d = 8, default noise)"
-    yield ""
-    base = differences[differences["condition"] == "base"]
-    yield from _differences(base, by_condition=False)
-    elsewhere = differences[
-        (differences["condition"] != "base")
-        & (differences["rule"] == own_rule("paper"))
-        & (differences["metric"].isin(["queries_to_10", "preference_error_at_1000"]))
-    ]
-    if len(elsewhere):
-        yield "### Other conditions, own rules"
-        yield ""
-        yield from _differences(elsewhere, by_condition=True)
-
-
-def shared_users(table: Results) -> set[int]:
-    """Users of the standard condition that both presets have learned by their own rules."""
-    one, two = (
-        set(table.curves(Cell(preset, "base", own_rule(preset)), "preference_error").users.tolist())
-        for preset in PRESETS
-    )
-    return one & two
-
-
-def _crossings(table: Results) -> Iterator[str]:
-    """Where the mean curves of both presets cross."""
-    yield "| mean curve reaches 10 % after | queries | users |"
-    yield "| --- | --- | --- |"
-    for preset in PRESETS:
-        rule = own_rule(preset)
-        found = crossing(Cell(preset, "base", rule))(table)
-        here, users = (number(found), found.users) if found else ("not run yet", 0)
-        yield f"| `{preset}`, {rule_name(rule)} | {here} | {users} |"
-    yield ""
-
-
-def _differences(table: pd.DataFrame, by_condition: bool) -> Iterator[str]:
-    first = "condition" if by_condition else "rule"
-    yield f"| {first} | measure | users | `paper` | `default` | difference | change | p (Holm) |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
-    for row in table.itertuples():
-        rules = [rule_name(name) for name in dict.fromkeys((row.rule, row.against_rule))]
-        place = row.condition if by_condition else " / ".join(rules)
-        gap = f"{plain(row.difference, '+')} [{plain(row.low, '+')}, {plain(row.high, '+')}]"
-        change = "" if row.change != row.change else f"{row.change:+.0%}".replace("-", "−")
-        marks = stars(row.p_holm).replace("*", "∗")  # plain asterisks would mean emphasis
-        chance = "" if row.p_holm != row.p_holm else f"{row.p_holm:.2g} {marks}".strip()
-        yield (
-            f"| {place} | {MEASURE_WORDS.get(row.metric, row.metric)} | {row.users} "
-            f"| {plain(row.first)} | {plain(row.second)} | {gap} | {change} | {chance} |"
-        )
-    yield ""
-
-
-def plain(value: float, sign: str = "") -> str:
-    """Three digits, and never an exponent where a person would write none."""
-    shape = f"{sign},.0f" if abs(value) >= 100 else f"{sign}.3g"
-    return format(value, shape).replace("-", "−")
-
-
-def _calibration(table: Results) -> Iterator[str]:
-    yield "## Calibration"
-    yield ""
-    yield (
-        "Expected calibration error over the held-out pairs of all users together. The held-out "
-        "labels are clean, so what they calibrate is the probability that one side is *truly "
-        "better*; the predicted *answer* allows for the person's noise and should be less sure."
-    )
-    yield ""
-    yield "| preset and rule | queries | truly better | answer | users |"
-    yield "| --- | --- | --- | --- | --- |"
-    for preset in PRESETS:
-        cell = Cell(preset, "base", own_rule(preset))
-        checkpoints = shown_checkpoints(last_query(table, cell))
-        for query in checkpoints:
-            tables = [reliability_of(table, cell, query, kind) for kind in ("better", "answer")]
-            errors = [one.error() if one else None for one in tables]
-            texts = [
-                f"{one.estimate:.3f} [{one.low:.3f}, {one.high:.3f}]" if one else ""
-                for one in errors
-            ]
-            users = len(tables[0].users) if tables[0] else 0
-            name = f"`{preset}`, {rule_name(cell.rule)}"
-            yield f"| {name} | {query:,} | {texts[0]} | {texts[1]} | {users} |"
-        if not checkpoints:
-            yield f"| `{preset}`, {rule_name(cell.rule)} | | not run yet | | 0 |"
-    yield ""
 
 
 def _left(table: Results) -> Iterator[str]:

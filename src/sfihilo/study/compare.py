@@ -45,15 +45,24 @@ def compare(first: Path, second: Path, rules: tuple[str, str] | None = None) -> 
 
     With `rules`, one rule of the first set is held against another one of the second.
     """
-    one, two = read_set(first), read_set(second)
-    measures = shared_measures(first, second)
+    table = differences(read_set(first), read_set(second), shared_measures(first, second), rules)
+    if table.empty:
+        raise ValueError(f"{first} and {second} share no users in any condition and rule")
+    return table
+
+
+def differences(
+    one: Results,
+    two: Results,
+    measures: Sequence[str] = MEASURES,
+    rules: tuple[str, str] | None = None,
+) -> pd.DataFrame:
+    """The same for results of one preset each that are read already; no rows if they share none."""
     records = []
     for condition in sorted(set(conditions(one)) & set(conditions(two))):
         for rule, other in rule_pairs(one, two, condition, rules):
             cells = Cell(preset(one), condition, rule), Cell(preset(two), condition, other)
             records += cell_records(one, two, cells, measures)
-    if not records:
-        raise ValueError(f"{first} and {second} share no users in any condition and rule")
     table = pd.DataFrame(records, columns=COLUMNS)
     table["p_holm"] = nan
     for _, rows in table.groupby("metric").groups.items():

@@ -77,6 +77,10 @@ class Results:
         found = {key[0] for key in self.groups}
         return sorted(found, key=lambda name: (name != "paper", name))
 
+    def only(self, preset: str) -> Results:
+        """The results of one preset."""
+        return Results({key: group for key, group in self.groups.items() if key[0] == preset})
+
     def conditions(self, preset: str) -> list[str]:
         """All conditions that a preset has results of."""
         return sorted({key[1] for key in self.groups if key[0] == preset})

@@ -175,6 +175,25 @@ TITLES: dict[str, str] = {
 }
 
 
+_PLACES = {
+    "C": "d = {}",
+    "E": "noise {}",
+    "F": "{} reward",
+    "G": "drift, {}",
+    "H": "{} missing",
+    "I": "{} extra",
+}
+
+
+def condition_labels() -> dict[str, str]:
+    """The conditions of the paper's panels as a person reads them, in the panels' order."""
+    labels = {BASE.name: "standard"}
+    for panel, text in _PLACES.items():
+        for row in PANELS[panel]:
+            labels.setdefault(row.condition.name, text.format(row.label))
+    return labels
+
+
 def panel_rows(panels: Sequence[str]) -> list[Row]:
     """The panels' rows (those of the paper when none is named), each (condition, rule) once."""
     unknown = [name for name in panels if name not in EVERY_PANEL]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sfihilo.study.figures import style
+from sfihilo.study.figures.elsewhere import preset_conditions
 from sfihilo.study.figures.extrapolation import log_extrapolation
 from sfihilo.study.figures.policy_gap import policy_reward_gap
 from sfihilo.study.figures.presets import preset_curves, reliability
@@ -19,7 +20,11 @@ BY_PRESET = {
     "log_extrapolation": log_extrapolation,
     "policy_reward_gap": policy_reward_gap,
 }
-OF_ALL = {"preset_curves": preset_curves, "reliability": reliability}
+OF_ALL = {
+    "preset_curves": preset_curves,
+    "preset_conditions": preset_conditions,
+    "reliability": reliability,
+}
 
 
 def make_all(results: Path, out: Path) -> list[Path]:
