@@ -45,11 +45,13 @@ def unit_rows(
         add(query, "forward_rmse", 0.05 + 0.1 / np.sqrt(query) * hard)
         add(query, "preference_loss", error)
         add(query, "ece", 0.03 + 0.001 * user)
+        add(query, "ece_answer", 0.02 + 0.001 * user)
         add(query, "ece_better", 0.01 + 0.001 * user)
     for query in (200, QUERIES[-1]):
         for index in range(10):
             confidence = 0.525 + 0.05 * index
-            for name, off in (("reliability", 0.03), ("reliability_better", 0.01)):
+            for kind, off in (("", 0.03), ("_answer", 0.02), ("_better", 0.01)):
+                name = f"reliability{kind}"
                 add(query, f"{name}_{index:02d}_count", 20)
                 add(query, f"{name}_{index:02d}_confidence", confidence)
                 add(query, f"{name}_{index:02d}_correct", min(1.0, confidence + off))

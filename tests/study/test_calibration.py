@@ -29,7 +29,7 @@ def histograms(rows: list[tuple[int, str, float, float, float]]) -> Results:
 
 def test_users_are_pooled_by_their_pairs() -> None:
     results = histograms([(0, "reliability_02", 10, 0.6, 0.5), (1, "reliability_02", 30, 0.6, 0.9)])
-    found = reliability_of(results, CELL, 200, "answer")
+    found = reliability_of(results, CELL, 200, "clean")
     assert found is not None
     assert found.pooled() == pytest.approx(np.array([[40, 0.6, 0.8]]))
     # 0.1 too confident for one and 0.3 too little for the other: together 0.2 off.
@@ -40,7 +40,7 @@ def test_users_are_pooled_by_their_pairs() -> None:
 
 def test_errors_of_different_users_cancel_only_within_a_bin() -> None:
     results = histograms([(0, "reliability_01", 10, 0.5, 0.6), (1, "reliability_03", 10, 0.7, 0.6)])
-    found = reliability_of(results, CELL, 200, "answer")
+    found = reliability_of(results, CELL, 200, "clean")
     assert found is not None
     assert found.error().estimate == pytest.approx(0.1)
 
@@ -49,7 +49,7 @@ def test_the_two_histograms_are_kept_apart() -> None:
     results = histograms(
         [(0, "reliability_02", 10, 0.6, 0.5), (0, "reliability_better_02", 10, 0.6, 0.6)]
     )
-    answer = reliability_of(results, CELL, 200, "answer")
+    answer = reliability_of(results, CELL, 200, "clean")
     better = reliability_of(results, CELL, 200, "better")
     assert answer is not None
     assert better is not None
@@ -59,13 +59,13 @@ def test_the_two_histograms_are_kept_apart() -> None:
     assert reliability_of(results, CELL, 1000, "better") is None
 
 
-def test_the_summary_has_pooled_errors_of_both_kinds() -> None:
+def test_the_summary_has_pooled_errors_of_every_kind() -> None:
     table = summary.summarise(Results.of(invented(3, ["paper", "default"], ["base"])))
     rows = table[(table["panel"] == "A") & table["metric"].str.startswith("pooled")]
     found = rows.groupby("metric")["mean"].agg(["count", "mean"])
     # Three rules and two presets; the last bin of confidence cannot be 0.03 too low.
     assert found["count"].to_dict() == dict.fromkeys(
-        (f"pooled_{name}_{when}" for name in calibration.USER_ERROR.values() for when in WHEN), 6
+        (f"pooled_{name}_{when}" for name in calibration.KIND_OF_ERROR for when in WHEN), 6
     )
     assert found["mean"]["pooled_ece_better_at_200"] == pytest.approx(0.01)
     assert found["mean"]["pooled_ece_end"] == pytest.approx((9 * 0.03 + 0.025) / 10)

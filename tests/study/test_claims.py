@@ -163,8 +163,8 @@ def test_the_page_says_what_is_known_and_what_is_left(tmp_path: Path) -> None:
     assert "`sfihilo study run C --preset paper --users 30`" in page
     assert "| A | paper | 18 of 90 | 72 |" in page
     assert "| A | default | 0 of 90 | 90 | `sfihilo study run A --preset default" in page
-    assert "| `default`, Global Pair Lookahead | | not run yet | | 0 |" in page
-    assert "| `paper`, Boundary Lookahead | 200 | 0.010 [0.010, 0.010] | 0.0" in page
+    assert "| `default`, Global Pair Lookahead | | not run yet | | |" in page
+    assert "| `paper`, Boundary Lookahead | 200 | 0.010 [0.010, 0.010], 6 users | 0.0" in page
     assert all(f"| {panel} |" in page for panel, rows in PANELS.items() if rows)
     assert str(tmp_path) not in page
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from sfihilo.forward import Prediction
 from sfihilo.history import FloatArray
 from sfihilo.study import evaluation as ev
-from sfihilo.study.users import SimulatedUser, sample_user
+from sfihilo.study.users import SimulatedUser, UserSettings, sample_user
 from tests.study.tiny import EVALUATION, PEOPLE
 
 
@@ -123,6 +124,24 @@ def test_reliability_and_calibration_error_by_hand() -> None:
     assert table[:, 0].sum() == 5
     expected = (2 * abs(0.55 - 0.5) + 3 * abs(0.95 - 2 / 3)) / 5
     assert ev.calibration_error(table) == pytest.approx(expected)
+
+
+def test_reliability_against_answers_that_are_sometimes_wrong() -> None:
+    correct = np.array([0.9, 0.9, 0.1, 0.5])
+    table = ev.reliability(correct, 1, truth=np.array([0.9, 0.7, 0.8, 0.6]))
+    # For the truly better side, for it, against it, undecided.
+    assert table[0, 2] == pytest.approx((0.9 + 0.7 + (1 - 0.8) + 0.5) / 4)
+
+
+def test_who_knows_the_noise_predicts_the_answers_and_doubts_the_truth() -> None:
+    user = sample_user(8, 8, seed=3, settings=UserSettings(calibration=2000))
+    held_out = ev.hold_out(user, ev.EvaluationSettings(pairs_per_bin=200))
+    gaps = np.abs(user.rewards(held_out.first) - user.rewards(held_out.second))
+    chance = norm.cdf(gaps / (np.sqrt(2) * user.noise.reward))
+    assert held_out.answered_right == pytest.approx(chance)
+    against_answers = ev.reliability(chance, 10, held_out.answered_right)
+    assert ev.calibration_error(against_answers) == pytest.approx(0, abs=1e-12)
+    assert ev.calibration_error(ev.reliability(chance, 10)) == pytest.approx(0.044, abs=0.004)
 
 
 def test_certainty_falls_in_the_last_bin() -> None:

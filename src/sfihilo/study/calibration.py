@@ -5,8 +5,9 @@ so the pooled one is reported too: all users' pairs are put together, then the b
 
 Notation
 --------
-kind      "better" (the probability that one side is truly better: what clean labels calibrate)
-          or "answer" (q, the probability of the person's noisy answer)
+kind      "better" (the probability that one side is truly better: what clean labels calibrate),
+          "answer" (q, the probability of the person's answer, against answers as noisy as theirs)
+          or "clean" (q again, against clean labels, which are surer than any answer)
 counts    n_ub   (users, bins)   pairs of user u with a confidence in bin b
 stated           (users, bins)   sum of their confidences
 right            (users, bins)   sum of their correct predictions
@@ -25,10 +26,14 @@ from sfihilo.history import FloatArray, IntArray
 from sfihilo.study.measures import Cell, Results
 from sfihilo.study.statistics import LEVEL, RESAMPLES, Interval, percentiles, resampled_users
 
-Kind = Literal["better", "answer"]
-PREFIX: dict[Kind, str] = {"better": "reliability_better", "answer": "reliability"}
-# As stored by `simulate`: `ece_better` and `ece` are the users' own errors.
-USER_ERROR: dict[Kind, str] = {"better": "ece_better", "answer": "ece"}
+Kind = Literal["better", "answer", "clean"]
+PREFIX: dict[Kind, str] = {
+    "better": "reliability_better",
+    "answer": "reliability_answer",
+    "clean": "reliability",
+}
+# The users' own errors as `simulate` stores them, and what each is about.
+KIND_OF_ERROR: dict[str, Kind] = {"ece_better": "better", "ece_answer": "answer", "ece": "clean"}
 
 
 @dataclass(frozen=True, eq=False)

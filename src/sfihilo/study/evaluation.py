@@ -25,6 +25,7 @@ from scipy.integrate import trapezoid
 
 from sfihilo.forward import Prediction, sample
 from sfihilo.history import BoolArray, FloatArray, IntArray, generator
+from sfihilo.study.noise import reversal_probability
 from sfihilo.study.users import SimulatedUser
 
 CrossingKind = Literal["observed", "first", "extrapolated", "capped"]
@@ -72,6 +73,7 @@ class HeldOut:
     second: FloatArray
     bins: IntArray
     first_is_better: BoolArray
+    answered_right: FloatArray  # chance that this person's answer names the truly better side
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ def hold_out(user: SimulatedUser, settings: EvaluationSettings) -> HeldOut:
         second=outcomes[second],
         bins=np.repeat(np.arange(len(chosen)), settings.pairs_per_bin),
         first_is_better=rewards[first] > rewards[second],
+        answered_right=1 - reversal_probability(rewards[first] - rewards[second], user.noise),
     )
 
 
@@ -162,10 +165,14 @@ def preference_errors(correct: FloatArray, bins: IntArray) -> FloatArray:
     return np.array([wrong[bins == index].mean() for index in range(int(bins.max()) + 1)])
 
 
-def reliability(correct: FloatArray, count: int) -> FloatArray:
-    """Rows (pairs, mean confidence, share correct), one for each bin of confidence in [0.5, 1]."""
+def reliability(correct: FloatArray, count: int, truth: FloatArray | float = 1.0) -> FloatArray:
+    """Rows (pairs, mean confidence, share correct), one for each bin of confidence in [0.5, 1].
+
+    ``truth``: how often the truly better side is what is to be predicted; for a person's answers,
+    less than always.
+    """
     confidence = np.maximum(correct, 1 - correct)
-    right = np.where(correct > 0.5, 1.0, np.where(correct == 0.5, 0.5, 0.0))
+    right = np.where(correct > 0.5, truth, np.where(correct == 0.5, 0.5, 1 - np.asarray(truth)))
     index = np.clip(((confidence - 0.5) * 2 * count).astype(int), 0, count - 1)
     table = np.zeros((count, 3))
     for row in range(count):

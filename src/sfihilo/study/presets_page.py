@@ -8,7 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from sfihilo.study.calibration import last_query, reliability_of, shown_checkpoints
+from sfihilo.study.calibration import (
+    KIND_OF_ERROR,
+    Reliability,
+    last_query,
+    reliability_of,
+    shown_checkpoints,
+)
 from sfihilo.study.compare import compare
 from sfihilo.study.conditions import BASE
 from sfihilo.study.figures.style import rule_name
@@ -142,26 +148,28 @@ def calibration_section(table: Results) -> Iterator[str]:
     yield "## Calibration"
     yield ""
     yield (
-        "Expected calibration error over the held-out pairs of all users together. The held-out "
-        "labels are clean, so what they calibrate is the probability that one side is *truly "
-        "better*; the predicted *answer* allows for the person's noise and should be less sure."
+        "Expected calibration error over the held-out pairs of all users together: of the "
+        "probability that one side is *truly better*, against the truth; of the predicted "
+        "*answer*, against answers as noisy as this person's; and of the answer against the truth, "
+        "which is surer than any answer."
     )
     yield ""
-    yield "| preset and rule | queries | truly better | answer | users |"
+    yield "| preset and rule | queries | truly better | answer | answer, against the truth |"
     yield "| --- | --- | --- | --- | --- |"
     for preset in PRESETS:
         cell = Cell(preset, "base", own_rule(preset))
         checkpoints = shown_checkpoints(last_query(table, cell))
         for query in checkpoints:
-            tables = [reliability_of(table, cell, query, kind) for kind in ("better", "answer")]
-            errors = [one.error() if one else None for one in tables]
-            texts = [
-                f"{one.estimate:.3f} [{one.low:.3f}, {one.high:.3f}]" if one else ""
-                for one in errors
-            ]
-            users = len(tables[0].users) if tables[0] else 0
-            name = f"`{preset}`, {rule_name(cell.rule)}"
-            yield f"| {name} | {query:,} | {texts[0]} | {texts[1]} | {users} |"
+            tables = [reliability_of(table, cell, query, kind) for kind in KIND_OF_ERROR.values()]
+            texts = " | ".join(_calibration_error(one) for one in tables)
+            yield f"| `{preset}`, {rule_name(cell.rule)} | {query:,} | {texts} |"
         if not checkpoints:
-            yield f"| `{preset}`, {rule_name(cell.rule)} | | not run yet | | 0 |"
+            yield f"| `{preset}`, {rule_name(cell.rule)} | | not run yet | | |"
     yield ""
+
+
+def _calibration_error(table: Reliability | None) -> str:
+    if table is None:
+        return "not run yet"
+    error = table.error()
+    return f"{error.estimate:.3f} [{error.low:.3f}, {error.high:.3f}], {len(table.users)} users"

@@ -5,10 +5,12 @@ The result is a tidy table with one row a (query, metric). Its metrics:
     forward_rmse                      against the clean current map, visible outcomes
     preference_error, _gap1 .. _gap4  balanced over the four bins, and in each
     preference_loss                   mean probability given to the wrong side, balanced
-    ece                               expected calibration error of q on the balanced set
-    ece_better                        the same of the probability that one side is truly better
+    ece                               expected calibration error of q on the balanced set, as if
+                                      answers were free of noise
+    ece_answer                        the same against answers as noisy as this person's
+    ece_better                        of the probability that one side is truly better
     reliability_NN_count, _confidence, _correct          the histogram behind ece, at a few
-    reliability_better_NN_count, ...                     checkpoints, and behind ece_better
+    reliability_answer_NN_count, ..._better_NN_...       checkpoints, and behind the other two
     length_scale, ridge, log_sharpness             what the models settled on
     decay_time, bandwidth                          the same, for recency-weighted variants
     final_policy_gap                  at the end only
@@ -88,14 +90,15 @@ def inverse_metrics(
     # Every bin holds equally many pairs, so that the plain mean is the balanced one.
     metrics.append(("preference_loss", float(np.mean(1 - correct))))
     better = better_probability(state.posterior(), user, held_out)
-    for ece, prefix, probability in (
-        ("ece", "reliability", correct),
-        ("ece_better", "reliability_better", better),
+    for kind, probability, truth in (
+        ("", correct, 1.0),
+        ("_answer", correct, held_out.answered_right),
+        ("_better", better, 1.0),
     ):
-        table = reliability(probability, settings.reliability_bins)
-        metrics.append((ece, calibration_error(table)))
+        table = reliability(probability, settings.reliability_bins, truth)
+        metrics.append((f"ece{kind}", calibration_error(table)))
         if query in settings.reliability_at or query == unit.queries:
-            metrics += list(_reliability_metrics(table, prefix))
+            metrics += list(_reliability_metrics(table, f"reliability{kind}"))
     return metrics
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from sfihilo.history import FloatArray
-from sfihilo.study.calibration import USER_ERROR, Kind, last_query, reliability_of
+from sfihilo.study.calibration import KIND_OF_ERROR, last_query, reliability_of
 from sfihilo.study.measures import Cell, Results, paired
 from sfihilo.study.panels import EVERY_PANEL, PANELS, Row, for_preset, own_rule
 from sfihilo.study.statistics import (
@@ -34,11 +34,11 @@ _SPEED = (MEAN_CURVE, "queries_to_10", "extrapolated", "preference_error_end")
 # A user's own error, and that of all users' pairs together (`pooled`, see `calibration`).
 _CALIBRATION = tuple(
     f"{pooled}{name}_{when}"
-    for name in ("ece", "ece_better")
+    for name in KIND_OF_ERROR
     for pooled in ("", "pooled_")
     for when in ("at_200", "end")
 )
-_POOLED = re.compile(r"pooled_(ece|ece_better)_(?:at_(\d+)|end)")
+_POOLED = re.compile(rf"pooled_({'|'.join(KIND_OF_ERROR)})_(?:at_(\d+)|end)")
 _ERRORS = tuple(f"preference_error_at_{query}" for query in (50, 100, 200, 500, 1000))
 
 PANEL_METRICS: dict[str, tuple[str, ...]] = {
@@ -109,9 +109,8 @@ def _measured(results: Results, cell: Cell, metric: str) -> tuple[int, Interval]
     """How many users, and what they came to; None where nothing was run."""
     pooled = _POOLED.fullmatch(metric)
     if pooled:
-        kind: Kind = "better" if pooled[1] == USER_ERROR["better"] else "answer"
         query = int(pooled[2]) if pooled[2] else last_query(results, cell)
-        table = reliability_of(results, cell, query, kind)
+        table = reliability_of(results, cell, query, KIND_OF_ERROR[pooled[1]])
         return None if table is None else (len(table.users), table.error())
     if metric == MEAN_CURVE:
         curves = results.curves(cell, "preference_error")

@@ -106,7 +106,7 @@ def reliability(results: Results) -> Figure:
             Line2D([], [], color=style.BLACK, marker="o", markersize=3.5, linewidth=1.3),
             Line2D([], [], color=style.BLACK, linewidth=0.7),
         ]
-        words = ["that one side is truly better", "that the person will answer so (noisy)"]
+        words = ["that one side is truly better", "that the person will answer so"]
         row[-1].legend(keys, words, loc="lower right", title="confidence", title_fontsize=6.4)
     return figure
 
