@@ -31,6 +31,8 @@ MEASURES = (
     "final_policy_gap",
     "ece_better_at_200",
     "ece_better_end",
+    "ece_at_200",
+    "ece_end",
 )
 # With unlike budgets, ends and areas mean different things.
 WITHIN_BUDGET = tuple(name for name in MEASURES if "_at_" in name)

@@ -17,7 +17,7 @@ SHOWN = {
     "preference_error_auc": "preference error",
     "forward_rmse_auc": "forward error",
     "final_policy_gap": "reward missed",
-    "ece_better_end": "calibration error",
+    "ece_end": "calibration error",
 }
 _HEAD, _LINE = 0.95, 0.19  # inches
 
