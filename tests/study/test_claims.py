@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from sfihilo.study import claims, claims_page, markdown, quantities
+from sfihilo.study import claims, claims_page, markdown, quantities, summary
 from sfihilo.study.claims import CLAIMS, Claim, Expectation, Finding, judge
 from sfihilo.study.measures import Cell, Results
 from sfihilo.study.panels import PANELS
@@ -37,8 +38,6 @@ def measured(estimate: float, low: float, high: float, users: int = 30) -> Measu
         (Expectation("like", 413), (350, 340, 360), "leaning"),  # close, but surely lower
         (Expectation("like", 413), (200, 100, 900), "leaning"),  # not excluded, but far
         (Expectation("like", 413), (200, 100, 300), "no"),
-        (Expectation("no_effect"), (-0.1, -0.3, 0.1), "yes"),
-        (Expectation("no_effect"), (-0.2, -0.3, -0.1), "no"),
         (Expectation("mean_below"), (-0.1, -0.3, 0.1), "yes"),
         (Expectation("mean_below"), (0.1, -0.3, 0.1), "no"),
     ],
@@ -47,6 +46,33 @@ def test_judgement(
     expected: Expectation, interval: tuple[float, float, float], answer: str
 ) -> None:
     assert judge(measured(*interval), expected) == answer
+
+
+@pytest.mark.parametrize(
+    ("kind", "p", "answer"),
+    [
+        ("below", 0.049, "yes"),
+        ("below", 0.05, "leaning"),
+        ("below", float("nan"), "yes"),  # nothing that could be tested
+        ("no_effect", 0.05, "yes"),
+        ("no_effect", 0.049, "no"),
+    ],
+)
+def test_a_direction_must_be_significant_and_no_effect_must_not(
+    kind: claims.Kind, p: float, answer: str
+) -> None:
+    found = replace(measured(-0.2, -0.3, -0.1), p=p)
+    assert judge(found, Expectation(kind)) == answer
+    # A test against zero says nothing about another bound.
+    assert judge(replace(found, p=0.9), Expectation("below", -0.05)) == "yes"
+
+
+def test_p_values_are_those_of_the_panel(whole: Results) -> None:
+    tests = summary.panel_tests(whole, "paper", "gap")
+    gap = next(one for one in claims.findings(whole) if one.claim.panel == "gap")
+    shown = [one.p for one in gap.measured if one is not None]
+    assert sorted(set(shown)) == pytest.approx(sorted(set(tests["p_holm"])))
+    assert len(shown) == 6
 
 
 def finding(*parts: Measured | None) -> Finding:
@@ -92,7 +118,7 @@ def test_invented_results_are_judged_by_what_was_invented(whole: Results) -> Non
     assert verdicts(whole, "D") == ["partly"]
     # Neither does drift depend on its weighting, nor harm on which outcomes the learner sees.
     assert verdicts(whole, "G") == ["partly"]
-    assert verdicts(whole, "H") == ["not"]
+    assert verdicts(whole, "H") == ["not", "not"]
     assert verdicts(whole, "I") == ["reproduced"]
     # The linear model is invented to end at 14 % times each user's difficulty.
     linear = next(one for one in found if one.claim.panel == "F")
@@ -138,7 +164,11 @@ def test_changes_are_paired_and_say_what_was_extrapolated() -> None:
     )
     found = quantities.change("queries_to_10", lookahead, random)(Results.of(high))
     assert found is not None
-    assert found.note == "3 of 3 extrapolated"
+    assert found.note == "extrapolated: 3 of 3 and 2 of 2"
+    low = table.assign(value=table["value"].where(table["metric"] != "preference_error_gap4", 0.05))
+    found = quantities.change("queries_to_10_gap4", lookahead, random)(Results.of(low))
+    assert found is not None
+    assert found.note == "from the first: 3 of 3 and 2 of 2"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +231,7 @@ def test_the_page_compares_the_presets_and_shows_the_figures(tmp_path: Path) -> 
     assert row in page
     assert "| condition | users | queries to 10 % error |" in page
     assert "| linear reward | 2 |" in page
-    assert "significantly worse: nowhere." in page
+    assert "`sfihilo study compare`: nowhere." in page
     assert _rectangular(page)
 
 
@@ -213,7 +243,7 @@ def test_the_page_names_where_the_default_preset_is_worse(tmp_path: Path) -> Non
     table.loc[worse, "value"] *= 1.5
     write(results, table)
     page = claims_page.page(results, tmp_path / "page.md")
-    assert "worse: d = 12 (forward RMSE, area under the curve)." in page
+    assert "`: d = 12 (forward RMSE, area under the curve)." in page
 
 
 def _rectangular(page: str) -> bool:

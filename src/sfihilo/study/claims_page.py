@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from sfihilo.study.claims import ALL_USERS, FEWEST, Finding, Verdict, findings
+from sfihilo.study.claims import ALL_USERS, FEWEST, SIGNIFICANT, Finding, Verdict, findings
 from sfihilo.study.figures.style import rule_name
 from sfihilo.study.markdown import command, figure, number
 from sfihilo.study.measures import Cell, Results
@@ -40,13 +40,15 @@ VERDICTS: dict[Verdict, str] = {
 }
 HOW_TO_READ = f"""\
 Square brackets are 95 % bootstrap intervals over users; every comparison is paired by user. A
-percentage is the change of the mean from the named reference. "Extrapolated" counts users whose
-error was still above 10 % after the last query, so that their number of queries comes from the
-paper's logarithmic fit.
+percentage is the change of the mean from the named reference. "Extrapolated: 3 of 6 and 6 of 6"
+counts users of the two sides whose error was still above 10 % after the last query, so that their
+number of queries comes from the paper's logarithmic fit; "from the first" counts those below 10 % at
+the first checkpoint (16 queries), of whom only that is known. p is of the two-sided paired t-test,
+with Holm's correction over the panel's tests where the comparison is one of them.
 
 How a verdict is reached (the rules are data in `src/sfihilo/study/claims.py`): each claim has one
-or more checks. A check for a direction says *yes* when the whole interval lies on the claimed side,
-*leaning* when only the estimate does, and *no* otherwise. A check for a value says *yes* when the
+or more checks. A check for a direction says *yes* when the whole interval lies on the claimed side
+and p is below {SIGNIFICANT}, *leaning* when only the estimate does, and *no* otherwise. A check for a value says *yes* when the
 paper's figure lies in our interval and our estimate within 20 % of it, *leaning* when one of the
 two holds. A check for equality names its margin. All *yes* is **reproduced**, all *no* is **not**,
 anything between is **partly**. With fewer than {FEWEST} users nothing is concluded.
@@ -129,15 +131,19 @@ def _detail(one: Finding) -> Iterator[str]:
     """A claim, its verdict, and its checks."""
     yield f"{one.claim.text} **{VERDICTS[one.verdict].capitalize()}.**"
     yield ""
-    yield "| | paper | here | users | as claimed |"
-    yield "| --- | --- | --- | --- | --- |"
+    yield "| | paper | here | p | users | as claimed |"
+    yield "| --- | --- | --- | --- | --- | --- |"
     for check, measured, answer in zip(one.claim.checks, one.measured, one.answers, strict=True):
         paper = check.paper or _sign(check.expected.kind)
         if measured is None:
-            yield f"| {check.what} | {paper} | | 0 | not run yet |"
+            yield f"| {check.what} | {paper} | | | 0 | not run yet |"
         else:
             said = answer or "too few users"
-            yield f"| {check.what} | {paper} | {number(measured)} | {measured.users} | {said} |"
+            chance = "" if measured.p != measured.p else f"{measured.p:.2g}"
+            yield (
+                f"| {check.what} | {paper} | {number(measured)} | {chance} | {measured.users} "
+                f"| {said} |"
+            )
     yield ""
 
 
@@ -152,6 +158,7 @@ def _sign(kind: str) -> str:
         "near": "equal",
         "no_effect": "not significant",
         "mean_below": "lower",
+        "mean_above": "higher",
     }.get(kind, "")
 
 

@@ -7,8 +7,10 @@ curve     e_u(q)   (users, checkpoints)  one stored metric of a cell
 measure            (users,)              one number a user, made from curves
 
 A measure's name says what it is made of: `queries_to_10` and `queries_to_10_gap3` are crossings of
-the (binned) preference error, `forward_rmse_auc` an area, `ece_end` a last value, `..._late` a mean
-over the second half of the queries, `preference_error_at_200` a value at a checkpoint.
+the (binned) preference error, `extrapolated` and `immediate` say that a crossing lies beyond the
+last checkpoint or before the first, `forward_rmse_auc` is an area, `ece_end` a last value,
+`..._late` a mean over the second half of the queries, `preference_error_at_200` a value at a
+checkpoint.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from sfihilo.study.evaluation import area_under_curve, queries_to_target
 from sfihilo.study.panels import KNOWN_RULES
 
 REQUIRED = ("preset", "condition", "rule", "user", "query", "metric", "value")
-_SPECIAL = re.compile(r"queries_to_10(?:_(gap\d))?|extrapolated(?:_(gap\d))?")
+_CROSSING = re.compile(r"(queries_to_10|extrapolated|immediate)(?:_(gap\d))?")
+_KINDS = {"extrapolated": ("extrapolated", "capped"), "immediate": ("first",)}
 _PLAIN = re.compile(r"(?P<metric>.+?)_(?P<how>auc|end|late|at_(?P<query>\d+))")
 
 
@@ -101,11 +104,11 @@ class Results:
 
     def measure(self, cell: Cell, name: str) -> pd.Series:
         """One number a user (a series by user), empty where nothing was run."""
-        special = _SPECIAL.fullmatch(name)
-        if special:
-            part = special[1] or special[2]
+        crossing = _CROSSING.fullmatch(name)
+        if crossing:
+            what, part = crossing.groups()
             curves = self.curves(cell, f"preference_error_{part}" if part else "preference_error")
-            return _series(curves, _crossings(curves, extrapolated=name.startswith("extra")))
+            return _series(curves, _crossings(curves, what))
         plain = _PLAIN.fullmatch(name)
         if plain:
             return _reduced(self.curves(cell, plain["metric"]), plain["how"], plain["query"])
@@ -131,11 +134,12 @@ def _series(curves: Curves, values: FloatArray) -> pd.Series:
     return pd.Series(values, index=pd.Index(curves.users, name="user"), dtype=float)
 
 
-def _crossings(curves: Curves, extrapolated: bool) -> FloatArray:
+def _crossings(curves: Curves, what: str) -> FloatArray:
+    """Where each curve crosses, or (as 0 and 1) whether that is one of the kinds of `what`."""
     found = [queries_to_target(curves.queries, curve) for curve in curves.values]
-    if extrapolated:
-        return np.array([float(one.kind in ("extrapolated", "capped")) for one in found])
-    return np.array([one.queries for one in found])
+    if what == "queries_to_10":
+        return np.array([one.queries for one in found])
+    return np.array([float(one.kind in _KINDS[what]) for one in found])
 
 
 def _reduced(curves: Curves, how: str, query: str | None) -> pd.Series:

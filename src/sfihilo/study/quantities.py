@@ -13,8 +13,9 @@ contrast   change in one condition minus change in another
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import nan
 from typing import Literal
 
 import numpy as np
@@ -29,19 +30,27 @@ from sfihilo.study.statistics import (
     crossing_change,
     mean_crossing,
     mean_interval,
+    paired_test,
 )
 
 Scale = Literal["queries", "share", "change", "points"]
+Comparison = tuple[str, Cell, Cell]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A number over users with its 95 % interval, and what it counts."""
+    """A number over users with its 95 % interval, and what it counts.
+
+    compared: (metric, cell, reference) of a change, by which a panel's own tests can be found.
+    p: of a two-sided paired t-test, where two cells are compared.
+    """
 
     interval: Interval
     users: int
     scale: Scale
     note: str = ""
+    compared: Comparison | None = None
+    p: float = nan
 
 
 Quantity = Callable[[Results], Measured | None]
@@ -55,7 +64,9 @@ def crossing(cell: Cell) -> Quantity:
         if not curves.count:
             return None
         found = mean_crossing(curves.queries, curves.values)
-        note = "" if found.kind in ("observed", "first") else found.kind
+        note: str = "" if found.kind in ("observed", "first") else found.kind
+        if not note and found.beyond > (1 - found.interval.level) / 2:
+            note = f"extrapolated in {found.beyond:.0%} of the draws"
         return Measured(found.interval, curves.count, "queries", note)
 
     return measure
@@ -100,13 +111,19 @@ def change(metric: str, cell: Cell, reference: Cell, reference_metric: str = "")
         values = _common(one, two)
         if not len(values) or not values[1].mean():
             return None
-        interval = change_interval(values[0], values[1])
-        return Measured(interval, len(values), "change", _extrapolated(results, metric, cell))
+        return Measured(
+            change_interval(values[0], values[1]),
+            len(values),
+            "change",
+            _fitted(results, metric, (cell, reference)),
+            (metric, cell, reference) if not reference_metric else None,
+            paired_test(values[0], values[1]).p_value,
+        )
 
     return measure
 
 
-def contrast(one: tuple[str, Cell, Cell], other: tuple[str, Cell, Cell]) -> Quantity:
+def contrast(one: Comparison, other: Comparison) -> Quantity:
     """Change (metric, cell, reference) in one place minus the change in another."""
 
     def measure(results: Results) -> Measured | None:
@@ -117,7 +134,8 @@ def contrast(one: tuple[str, Cell, Cell], other: tuple[str, Cell, Cell]) -> Quan
         if not len(values) or not (values[1].mean() and values[3].mean()):
             return None
         interval = contrast_interval((values[0], values[1]), (values[2], values[3]))
-        return Measured(interval, len(values), "points")
+        notes = (_fitted(results, metric, cells) for metric, *cells in (one, other))
+        return Measured(interval, len(values), "points", " / ".join(filter(None, notes)))
 
     return measure
 
@@ -127,10 +145,18 @@ def _common(*series: pd.Series) -> pd.DataFrame:
     return pd.concat(series, axis=1, join="inner", keys=range(len(series))).sort_index()
 
 
-def _extrapolated(results: Results, metric: str, cell: Cell) -> str:
-    """How many users' counts lie beyond what was run: such a mean rests on a fit."""
+def _fitted(results: Results, metric: str, cells: Sequence[Cell]) -> str:
+    """How many users' counts were not observed, in each of the cells.
+
+    Beyond the last query a count rests on a fit; and of a curve that is below 10 % at the first
+    checkpoint, nobody knows when it got there.
+    """
     if not metric.startswith("queries_to_10"):
         return ""
-    beyond = results.measure(cell, metric.replace("queries_to_10", "extrapolated"))
-    count = int(beyond.sum())
-    return f"{count} of {len(beyond)} extrapolated" if count else ""
+    texts = []
+    for words, name in (("extrapolated", "extrapolated"), ("from the first", "immediate")):
+        found = [results.measure(cell, metric.replace("queries_to_10", name)) for cell in cells]
+        if any(one.sum() for one in found):
+            counts = " and ".join(f"{one.sum():.0f} of {len(one)}" for one in found)
+            texts.append(f"{words}: {counts}")
+    return ", ".join(texts)
