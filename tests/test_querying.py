@@ -245,6 +245,35 @@ def test_integral_and_mean_observation_coincide_where_the_outcome_is_certain() -
     assert np.abs(one - other).max() > 1e-3
 
 
+class NoSpread(np.random.Generator):
+    """Every draw is the mean, so that it does not matter which target gets which draw."""
+
+    def __init__(self) -> None:
+        super().__init__(np.random.PCG64(0))
+
+    def standard_normal(self, size: tuple[int, ...]) -> FloatArray:  # type: ignore[override]
+        return np.zeros(size)
+
+
+def test_a_candidate_can_be_measured_at_other_targets_only() -> None:
+    state = tiny_state()
+    policies = np.random.default_rng(5).uniform(size=(4, 3))
+    both = situation_of(state, random=lambda purpose: NoSpread())
+    others = replace(both, settings=replace(TINY.query, own_target=False))
+    found = looked_ahead(others, policies, policies)
+    for place in range(4):
+        rest = np.delete(policies, place, axis=0)
+        alone = looked_ahead(both, rest, policies[[place]])
+        assert found[place] == pytest.approx(alone[0], abs=1e-6)
+    # Who is no target is measured at all of them, as ever.
+    outsider = np.full((1, 3), 0.5)
+    assert looked_ahead(others, policies, outsider) == pytest.approx(
+        looked_ahead(both, policies, outsider), abs=1e-9
+    )
+    assert looked_ahead(others, policies[:1], policies[:1]).tolist() == [0]  # no other target
+    assert np.abs(found - looked_ahead(both, policies, policies)).max() > 1e-4
+
+
 def test_integral_settles_with_more_draws() -> None:
     """Two estimates with other draws approach one another, not the mean observation."""
     state = tiny_state()

@@ -26,7 +26,7 @@ import numpy as np
 from sfihilo import forward as fw
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief
-from sfihilo.history import FloatArray, IntArray
+from sfihilo.history import BoolArray, FloatArray, IntArray
 from sfihilo.information import Labels, Tangent, binary_entropy
 from sfihilo.inverse import RewardPosterior
 from sfihilo.names import positive, within
@@ -47,7 +47,8 @@ class QuerySettings:
     """tab:boundary_lookahead_hyperparameters.
 
     candidate_outcomes = 0 is the paper's mean observation; n > 0 integrates over n hypothetical
-    outcomes of each candidate instead.
+    outcomes of each candidate instead. own_target: a candidate that is among the targets is
+    measured there too, as in the paper's algorithm but against its section 3 (docs/decisions.md).
     """
 
     pool_minimum: int = 4000
@@ -58,12 +59,15 @@ class QuerySettings:
     variance_shortlist: int = 4
     guard_shortlist: int = 4
     candidate_outcomes: int = 0
+    own_target: bool = True
 
     def __post_init__(self) -> None:
         positive(self, "pool_minimum", "targets", "target_samples", "main_shortlist")
         for name in ("pool_per_dimension", "variance_shortlist", "guard_shortlist"):
             within(self, name, 0, math.inf)
         within(self, "candidate_outcomes", 0, math.inf)
+        if not isinstance(self.own_target, bool):
+            raise ValueError(f"own_target: expected True or False, got {self.own_target!r}")
 
     def pool_size(self, policy_dim: int) -> int:
         return max(self.pool_minimum, self.pool_per_dimension * policy_dim)
@@ -210,6 +214,7 @@ def lookahead(situation: Situation, targets: fw.At, candidates: fw.At) -> FloatA
     normals = situation.random("targets").standard_normal(
         (len(targets.policies), settings.target_samples, len(situation.anchor))
     )
+    counted = None if settings.own_target else _others(targets.policies, candidates.policies)
     update = fw.target_update(situation.forward, targets, candidates)
     current = fw.sample(
         update.targets.mean[:, None], update.targets.variance[:, None], normals
@@ -225,13 +230,14 @@ def lookahead(situation: Situation, targets: fw.At, candidates: fw.At) -> FloatA
         chance.reshape(1, *current.shape[:2], 1),
         doubt.reshape(1, *current.shape[:2]),
         np.ones((1, 1)),
+        counted,
     )
     after = np.empty(outcomes.shape[:2])
     for draw, tangent in enumerate(tangents):
         means, spread = moved[:, draw][:, :, None], update.variance[:, :, None]
         samples = fw.sample(means, spread, normals)  # eq:app_active_post_target_samples
         heard = labels_after(labels, tangent, current, samples, weights[:, draw])
-        after[:, draw] = region_utility(*heard, chances[:, draw])
+        after[:, draw] = region_utility(*heard, chances[:, draw], counted)
     # With one draw, the mean, this is eq:app_active_meanobs_score; with many, the whole integral.
     return np.asarray(now - after.mean(axis=1))  # eq:proposed_target_lookahead
 
@@ -288,18 +294,29 @@ def labels_after(
     return chance, doubt
 
 
-def region_utility(chance: FloatArray, doubt: FloatArray, chances: FloatArray) -> FloatArray:
+def _others(targets: FloatArray, candidates: FloatArray) -> BoolArray:
+    """(candidates, targets): whether the target is another policy than the candidate."""
+    return np.asarray((candidates[:, None] != targets).any(axis=2))
+
+
+def region_utility(
+    chance: FloatArray, doubt: FloatArray, chances: FloatArray, counted: BoolArray | None = None
+) -> FloatArray:
     """Mean over targets of the information in their labels, expected over each candidate's label.
 
     chance: (candidates, targets, draws, k); doubt: (candidates, targets, draws); chances of the
-    candidate's k labels: (candidates, k). Times its chance and summed, the labels' weights are
+    candidate's k labels: (candidates, k); counted: which targets the mean of each candidate is
+    about, (candidates, targets), None for all. Times its chance and summed, the labels' weights are
     even again, so the expected doubt is that under all samples alike.
     """
     # With even weights this is eq:app_active_targetwise_utility, before the query.
     mean = np.clip(chance.mean(axis=2), 0, 1)
     expected = np.einsum("ctk,ck->ct", binary_entropy(mean), chances)
     utility = expected - doubt.mean(axis=2)  # eq:app_active_post_targetwise_utility
-    return np.asarray(utility.mean(axis=1))  # eq:app_active_post_region_utility
+    if counted is None:
+        return np.asarray(utility.mean(axis=1))  # eq:app_active_post_region_utility
+    total: FloatArray = np.where(counted, utility, 0).sum(axis=1)
+    return total / np.maximum(counted.sum(axis=1), 1)
 
 
 def _information(situation: Situation, pool: FloatArray) -> tuple[FloatArray, FloatArray]:

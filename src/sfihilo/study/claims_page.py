@@ -173,13 +173,19 @@ def _choices(rows: pd.DataFrame) -> Iterator[str]:
     yield "| the other way | users | " + " | ".join(rule_name(rule) for rule in RULES) + " |"
     yield "| --- | --- |" + " --- |" * len(RULES)
     for row in others:
-        cells = [
-            [Cell("paper", each.condition.name, rule) for each in (base, row)] for rule in RULES
+        cells = {
+            rule: [Cell("paper", each.condition.name, rule) for each in (base, row)]
+            for rule in row.rules
+        }
+        ran = [
+            table.curves(one, "preference_error").users for pair in cells.values() for one in pair
         ]
-        ran = [table.curves(one, "preference_error").users for pair in cells for one in pair]
         shared = set.intersection(*(set(users.tolist()) for users in ran))
         same = Results.of(rows[rows["user"].isin(shared)])
-        texts = [_arrow(crossing(one)(same), crossing(two)(same)) for one, two in cells]
+        texts = [
+            _arrow(*(crossing(cell)(same) for cell in cells[rule])) if rule in cells else "as it is"
+            for rule in RULES
+        ]
         yield f"| {row.label} | {len(shared)} | {' | '.join(texts)} |"
     yield ""
     yield f"More users: `{command('choices', 'paper')}`"

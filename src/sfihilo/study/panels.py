@@ -114,6 +114,33 @@ BEYOND: dict[str, tuple[Row, ...]] = {
             3,
             "L-BFGS runs up to 500 iterations, not 50",
         ),
+        Row(
+            _choice("other_targets", ("query.own_target", False)),
+            (LOOKAHEAD,),
+            4,
+            "a candidate is not measured at itself (section 3, not the algorithm)",
+        ),
+    ),
+    # Of the paper preset (`--preset paper`): one part of the default preset on at a time.
+    "alone": (
+        Row(BASE, (LOOKAHEAD, GLOBAL_PAIRS), 0, "the paper preset, and with the other rule"),
+        Row(
+            _choice("landmarks", ("inverse.features", "landmarks"), ("inverse.feature_count", 384)),
+            (LOOKAHEAD,),
+            1,
+            "landmarks",
+        ),
+        Row(
+            _choice(
+                "variational",
+                ("inverse.inference", "variational"),
+                ("inverse.log_sharpness_mean", math.log(20)),
+                ("inverse.log_sharpness_std", 0.5),
+            ),
+            (LOOKAHEAD,),
+            2,
+            "variational inference",
+        ),
     ),
     # Of the default preset (`--preset default`): one part of it off at a time.
     "ablation": (
@@ -171,6 +198,7 @@ TITLES: dict[str, str] = {
     "extrapolation": "appendix: estimating queries to 10 %",
     "gap": "appendix: final policy reward gap",
     "choices": "beyond: what the paper leaves open",
+    "alone": "beyond: the paper preset, one part of the default on at a time",
     "ablation": "beyond: the default preset, one part off at a time",
 }
 
