@@ -315,8 +315,8 @@ def region_utility(
     utility = expected - doubt.mean(axis=2)  # eq:app_active_post_targetwise_utility
     if counted is None:
         return np.asarray(utility.mean(axis=1))  # eq:app_active_post_region_utility
-    total: FloatArray = np.where(counted, utility, 0).sum(axis=1)
-    return total / np.maximum(counted.sum(axis=1), 1)
+    total = np.where(counted, utility, 0).sum(axis=1)
+    return np.asarray(total / np.maximum(counted.sum(axis=1), 1))
 
 
 def _information(situation: Situation, pool: FloatArray) -> tuple[FloatArray, FloatArray]:

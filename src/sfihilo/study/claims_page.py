@@ -42,14 +42,15 @@ HOW_TO_READ = f"""\
 Square brackets are 95 % bootstrap intervals over users; every comparison is paired by user. A
 percentage is the change of the mean from the named reference. "Extrapolated: 3 of 6 and 6 of 6"
 counts users of the two sides whose error was still above 10 % after the last query, so that their
-number of queries comes from the paper's logarithmic fit; "from the first" counts those below 10 % at
-the first checkpoint (16 queries), of whom only that is known. p is of the two-sided paired t-test,
-with Holm's correction over the panel's tests where the comparison is one of them.
+number of queries comes from the paper's logarithmic fit; "from the first" counts those below 10 %
+at the first checkpoint (16 queries), of whom only that is known. p is of the two-sided paired
+t-test, with Holm's correction over the panel's tests where the comparison is one of them.
 
 How a verdict is reached (the rules are data in `src/sfihilo/study/claims.py`): each claim has one
 or more checks. A check for a direction says *yes* when the whole interval lies on the claimed side
-and p is below {SIGNIFICANT}, *leaning* when only the estimate does, and *no* otherwise. A check for a value says *yes* when the
-paper's figure lies in our interval and our estimate within 20 % of it, *leaning* when one of the
+and p is below {SIGNIFICANT}, *leaning* when only the estimate does, and *no* otherwise. A check for
+a value says *yes* when the paper's figure lies in our interval and our estimate within 20 % of it,
+*leaning* when one of the
 two holds. A check for equality names its margin. All *yes* is **reproduced**, all *no* is **not**,
 anything between is **partly**. With fewer than {FEWEST} users nothing is concluded.
 """
