@@ -56,8 +56,9 @@ format: setup ## put the code into the one format, fix what lint can fix
 paper-map: setup ## write docs/paper-map.md from the equation tags in src/
 	$(PYTHON) -m tools.paper_map
 
-bench: setup ## time the learner; figures also go to benchmarks/latest.json
+bench: setup ## time the learner and a sample of the study; figures also go to benchmarks/latest.json
 	$(PYTHON) -m benchmarks.speed
+	$(PYTHON) -m benchmarks.study_hours
 
 bench-peers: setup ## the learner beside its peers, which get their own .venv-peers
 	benchmarks/peers/setup

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +35,20 @@ def one_core() -> Iterator[None]:
         yield
 
 
-def in_turn(actions: Mapping[str, Action], repeats: int) -> dict[str, list[float]]:
+def in_turn(
+    actions: Mapping[str, Action], repeats: int, fewer: Mapping[str, int] | None = None
+) -> dict[str, list[float]]:
     """Seconds of every repeat. The actions alternate, so that a busy minute hits all of them.
 
     Each comes twice and the second is timed: in a session or a study a round follows one like it,
-    with the processor's caches and the allocator's memory as that one left them.
+    with the processor's caches and the allocator's memory as that one left them. Actions that cost
+    much may have `fewer` repeats than the others.
     """
     seconds: dict[str, list[float]] = {name: [] for name in actions}
     for repeat in range(repeats):
         for name, action in actions.items():
+            if fewer is not None and repeat >= fewer.get(name, repeats):
+                continue
             action(repeat)
             start = time.process_time()
             action(repeat)
@@ -72,8 +78,11 @@ def parts(action: Action, repeats: int, names: Mapping[str, tuple[str, str]]) ->
     return spent
 
 
-def environment() -> dict[str, Any]:
-    """What a reader needs to judge the figures."""
+def environment(*packages: str) -> dict[str, Any]:
+    """What a reader needs to judge the figures; to be taken before they are measured.
+
+    A commit made meanwhile is not the code that runs.
+    """
     return {
         "commit": commit(),
         "machine": platform.machine(),
@@ -83,12 +92,19 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "scipy": scipy.__version__,
+        "packages": {name: version(name) for name in packages},
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": " ".join(sys.argv[1:]),
     }
 
 
+def ended(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """The same when the figures have been measured."""
+    return {**environment, "load_average_after": os.getloadavg()[0]}
+
+
 def commit() -> str:
+    """The one whose code is imported, as long as nobody commits."""
     found = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         cwd=ROOT,

@@ -3,7 +3,7 @@
 One thread; what is compared runs in turn on the same data in the same run; every figure is a
 median. A round is tell + ask after t comparisons, in the paper's settings unless said otherwise. It
 is never one of the checkpoints (every 25 to 50 rounds) at which hyperparameters are reselected;
-those are a line of their own. The figures go to benchmarks/latest.json, the curve to
+those have a table of their own. The figures go to benchmarks/latest.json, the curve to
 docs/images/growth.png.
 """
 
@@ -14,22 +14,56 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks import document, scenario
-from benchmarks.clock import ROOT, environment, in_turn, medians, one_core, parts
+from benchmarks.clock import ROOT, ended, environment, in_turn, medians, one_core, parts
 from benchmarks.floor import floor_seconds, measure_rates
 from benchmarks.prepared import waits
 from benchmarks.report import growth_picture, print_table, write_latest
 from benchmarks.rounds import Bench, compare
-from sfihilo import Settings, tell
+from sfihilo import Settings
 from sfihilo.study.users import SimulatedUser
 
-COMPARISONS = (50, 100, 250, 500, 1000, 2000, 4000)
-PLAIN_REPEATS = {2000: 2, 4000: 1}
+
+@dataclass(frozen=True)
+class Repeats:
+    """How often our own rounds are timed, and those of the plain transcription."""
+
+    ours: int = 7
+    plain: int = 7
+
+    def at_most(self, most: int) -> Repeats:
+        return Repeats(min(self.ours, most), min(self.plain, most))
+
+
+# Targets stand at 250 and 1000, so the medians must be steady there; a plain round at 4000 takes
+# so long that it is timed only to be seen.
+REPEATS = {
+    50: Repeats(),
+    100: Repeats(),
+    250: Repeats(15, 15),
+    500: Repeats(),
+    1000: Repeats(15, 15),
+    2000: Repeats(plain=3),
+    4000: Repeats(plain=2),
+}
+CHECKPOINTS = (200, 250, 1000)
+CYCLE = 50  # rounds from one checkpoint to the next, after the first 200
 MEMORY = Path("/dev/shm")
+# What a shorter run than the last one did not measure must not stay as if it had.
+FORGET = (
+    "speedup_",
+    "growth_",
+    "peak_mb_",
+    "run",
+    "default_query_",
+    "waiting_in_memory",
+    "environment",  # so older files called the origin
+    "checkpoint_tell_ms",  # and the checkpoints
+)
 # What a round consists of: label -> (file, function).
 PARTS = {
     "forward: append to the factor": ("forward.py", "append"),
@@ -43,19 +77,22 @@ PARTS = {
 }
 
 
-def speed(user: SimulatedUser, told: scenario.Told, repeats: int, longest: int) -> dict[str, Any]:
+def speed(user: SimulatedUser, told: scenario.Told, most: int, longest: int) -> dict[str, Any]:
     """Seconds of a round at every t, agreement with the plain transcription, growth."""
     rows: list[dict[str, Any]] = []
-    for comparisons in (count for count in COMPARISONS if count <= longest):
-        paper = Bench.make(Settings.paper(), user, told, comparisons, repeats)
-        default = Bench.make(Settings.default(), user, told, comparisons, repeats)
-        times = PLAIN_REPEATS.get(comparisons, repeats)
-        agreements = [compare(paper.learner(k), paper.plain(k)) for k in range(times)]
+    for comparisons in (count for count in REPEATS if count <= longest):
+        times = REPEATS[comparisons].at_most(most)
+        paper = Bench.make(Settings.paper(), user, told, comparisons, times.ours)
+        default = Bench.make(Settings.default(), user, told, comparisons, times.ours)
+        agreements = [compare(paper.learner(k), paper.plain(k)) for k in range(times.plain)]
         actions = {**paper.actions("tell", "round", "plain", "tuned"), "default": default.learner}
-        seconds = medians(in_turn(actions, times))
+        fewer = {"plain": times.plain, "tuned": times.plain}
+        seconds = medians(in_turn(actions, times.ours, fewer))
         rows.append(
             {
                 "t": comparisons,
+                "repeats": times.ours,
+                "plain_repeats": times.plain,
                 **{f"{name}_ms": 1e3 * value for name, value in seconds.items()},
                 "speedup": seconds["plain"] / seconds["round"],
                 "speedup_tuned": seconds["tuned"] / seconds["round"],
@@ -103,14 +140,39 @@ def where_time_goes(
     }
 
 
-def checkpoint_round(
-    user: SimulatedUser, told: scenario.Told, comparisons: int, repeats: int
-) -> float:
-    """Milliseconds of a tell that also reselects the hyperparameters."""
-    before = scenario.state_after(Settings.paper(), told, comparisons - 1)
-    query, response = scenario.next_response(user, before, 0)
-    seconds = in_turn({"tell": lambda _: tell(before, query, response)}, repeats)
-    return 1e3 * medians(seconds)["tell"]
+def checkpoint(
+    settings: Settings, user: SimulatedUser, told: scenario.Told, comparisons: int, repeats: int
+) -> dict[str, Any]:
+    """Milliseconds of the round that reselects after t comparisons, and of the one after it."""
+    usual = Bench.make(settings, user, told, comparisons, repeats)
+    reselecting = Bench.make(settings, user, told, comparisons - 1, repeats)
+    actions = {
+        "usual": usual.learner,
+        "reselecting": reselecting.learner,
+        "tell": reselecting.told,
+    }
+    found = {name: 1e3 * value for name, value in medians(in_turn(actions, repeats)).items()}
+    return {
+        "preset": settings.preset,
+        "t": comparisons,
+        "repeats": repeats,
+        **{f"{name}_ms": value for name, value in found.items()},
+        "mean_ms": mean_of_cycle(found["usual"], found["reselecting"]),
+    }
+
+
+def mean_of_cycle(usual: float, reselecting: float) -> float:
+    """What a query costs on average: one round of a cycle reselects."""
+    return ((CYCLE - 1) * usual + reselecting) / CYCLE
+
+
+def default_queries(checkpoints: list[dict[str, Any]]) -> dict[str, float]:
+    """The default preset's mean milliseconds of a query, where a target stands."""
+    return {
+        f"default_query_ms_t{row['t']}": row["mean_ms"]
+        for row in checkpoints
+        if row["preset"] == "default" and row["t"] in (200, 1000)
+    }
 
 
 def whole_run(rounds: int, rule: str) -> dict[str, float]:
@@ -132,23 +194,30 @@ def whole_run(rounds: int, rule: str) -> dict[str, float]:
 def main() -> None:
     """Measure, print, write."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--repeats", type=int, default=7)
+    arguments.add_argument("--repeats", type=int, default=15, help="of anything, at most")
     arguments.add_argument("--longest", type=int, default=4000, help="largest t")
     arguments.add_argument("--run", type=int, default=1000, help="rounds of the whole run; 0: none")
     arguments.add_argument("--trials", type=int, default=60, help="trials of the timed session")
     chosen = arguments.parse_args()
+    origin = environment()
+    repeats = min(chosen.repeats, 7)
     user = scenario.person()
     told = scenario.tell_all(user, chosen.longest + 10)
-    figures: dict[str, Any] = {"environment": environment()}
+    figures: dict[str, Any] = {}
     with one_core():
         figures |= speed(user, told, chosen.repeats, chosen.longest)
-        profiled = [count for count in (250, 1000) if count <= chosen.longest]
         figures["profile"] = [
-            where_time_goes(user, told, count, chosen.repeats) for count in profiled
+            where_time_goes(user, told, count, repeats)
+            for count in (250, 1000)
+            if count <= chosen.longest
         ]
-        figures["checkpoint_tell_ms"] = {
-            str(count): checkpoint_round(user, told, count, 3) for count in profiled
-        }
+        figures["checkpoints"] = [
+            checkpoint(settings, user, told, count, repeats)
+            for settings in (Settings.paper(), Settings.default())
+            for count in CHECKPOINTS
+            if count <= chosen.longest
+        ]
+        figures |= default_queries(figures["checkpoints"])
         figures["waiting"] = waits(user, chosen.trials)
         figures["prepared_ms"] = figures["waiting"]["prepared_ms"]
         if MEMORY.is_dir():  # the same without a disk: what is left is ours
@@ -156,9 +225,7 @@ def main() -> None:
     if chosen.run:
         figures["run"] = whole_run(chosen.run, "boundary_lookahead")
         figures[f"peak_mb_t{chosen.run}"] = figures["run"]["peak_mb"]
-    figures["environment"]["load_average_after"] = os.getloadavg()[0]
-    # What a shorter run than the last one did not measure must not stay as if it had.
-    write_latest(figures, forget=("speedup_", "growth_", "peak_mb_", "run"))
+    write_latest("speed", ended(origin), figures, FORGET)
     print_table(figures)
     growth_picture(figures, ROOT / "docs" / "images" / "growth.png")
     document.main()

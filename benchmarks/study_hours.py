@@ -4,26 +4,27 @@ The sample: for every condition and rule of the study, one round (tell + ask) an
 reselects hyperparameters, after each of a few numbers of comparisons. Between these the cost is
 interpolated, then summed over 1,000 queries, all runs of a user and 30 users, and divided by two
 cores. Users and evaluation (a few seconds a run) are not in it; the person is a stand-in, since
-time hardly depends on who answers.
+time hardly depends on who answers. The sample itself takes two to three minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.clock import in_turn, medians, one_core
-from benchmarks.report import write_latest
+from benchmarks import document
+from benchmarks.clock import ended, environment, in_turn, medians, one_core
+from benchmarks.report import print_headlines, write_latest
 from benchmarks.scenario import Told, state_after
+from benchmarks.study_took import QUERIES, USERS, WORKERS, whole_study
 from sfihilo import Response, ask, tell
 from sfihilo.history import Choice
 from sfihilo.learner import is_checkpoint
 from sfihilo.study.conditions import Unit, learner_settings
-from sfihilo.study.panels import panel_rows, units_of
 
-QUERIES, USERS, CORES = 1000, 30, 2
 AFTER = (25, 200, 500, 1000)
 
 
@@ -72,19 +73,32 @@ def main() -> None:
     arguments.add_argument("--repeats", type=int, default=2)
     arguments.add_argument("--preset", choices=("paper", "default"), default="paper")
     chosen = arguments.parse_args()
+    group = f"study_hours_{chosen.preset}"
+    origin = environment()
     by_rule: dict[str, list[float]] = defaultdict(list)
-    total = 0.0
     with one_core():
-        for unit in units_of(panel_rows([]), [0], chosen.preset):
+        for unit in whole_study(chosen.preset, users=1):
             seconds = run_seconds(unit, chosen.repeats)
-            total += seconds
             by_rule[unit.rule].append(seconds)
             print(f"{unit.condition.name:18} {unit.rule:20} {seconds:7.1f} s a run", flush=True)
-    hours = total * USERS / CORES / 3600
     for rule, values in by_rule.items():
         print(f"{rule:20} {len(values):3d} runs a user, {np.mean(values):.1f} s each")
-    print(f"study: {hours:.1f} hours on {CORES} cores for {USERS} users")
-    write_latest({f"study_hours_{chosen.preset}": hours})
+    sample = {
+        "repeats": chosen.repeats,
+        "after": AFTER,
+        "seconds_a_run": {rule: float(np.mean(values)) for rule, values in by_rule.items()},
+    }
+    figures = {group: hours(by_rule), f"study_sample_{chosen.preset}": sample}
+    write_latest(group, ended(origin), figures)
+    print(f"\nThe whole study, {USERS} users on {WORKERS} cores, in hours:")
+    print_headlines(group, figures)
+    document.main()
+
+
+def hours(seconds_of_a_user: Mapping[str, Sequence[float]]) -> float:
+    """Of the whole study, from the seconds of one user's runs by rule."""
+    total = sum(sum(values) for values in seconds_of_a_user.values())
+    return total * USERS / WORKERS / 3600
 
 
 if __name__ == "__main__":

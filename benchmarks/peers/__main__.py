@@ -13,7 +13,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.clock import ROOT, environment, in_turn, medians, one_core
+from benchmarks.clock import ROOT, ended, environment, in_turn, medians, one_core
 
 if TYPE_CHECKING:
     from benchmarks.peers.preferential import Preferential
@@ -94,6 +94,7 @@ def main() -> None:
     arguments.add_argument("--repeats", type=int, default=3)
     repeats = arguments.parse_args().repeats
     torch.set_num_threads(1)
+    origin = environment("torch", "botorch", "gpytorch", "optuna", "optuna-dashboard")
     user = scenario.person()
     told = scenario.tell_all(user, max(COMPARISONS) + repeats + 10)
     names = ("paper", "default", "pairwisegp_bald", "pairwisegp_eubo", "optuna")
@@ -110,10 +111,10 @@ def main() -> None:
     figures = {
         "pairwisegp_t200": last["pairwisegp_times"],
         "optuna_t200": last["optuna_times"],
-        "peers": {"environment": environment(), "rounds": rows},
+        "peers": {"repeats": repeats, "rounds": rows},
     }
-    write_latest(figures)
-    print_headlines(figures)
+    write_latest("peers", ended(origin), figures)
+    print_headlines("peers", figures)
     document.main()
 
 

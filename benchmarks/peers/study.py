@@ -3,7 +3,7 @@
 Every method talks to the same people, whose replies depend only on (person, round, policy), and is
 judged by the study's own evaluation: balanced preference error on held-out pairs, forward RMSE, and
 the clean reward lost by the final policy. One JSON file a person and method; a file that exists is
-done, so the same command goes on where it stopped.
+done, whatever commit it says it was computed at, so the same command goes on where it stopped.
 
 To keep the peers affordable, their hyperparameters are refitted only every `--refit` rounds (their
 posteriors every round), and PairwiseGP's acquisitions look at `--candidates` policies, not 4000.
@@ -13,26 +13,30 @@ The seconds a query are therefore a favour to them; `benchmarks.peers` times the
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch  # type: ignore[import-not-found]
+from threadpoolctl import threadpool_limits
 
-from benchmarks.clock import commit, one_core
-from benchmarks.peers.pairwise import Utility
-from benchmarks.peers.preferential import Preferential
+from benchmarks.clock import commit
 from sfihilo import Query, Settings, State, ask, begin, tell
 from sfihilo.feasible import Feasible
 from sfihilo.history import Choice, FloatArray, generator
 from sfihilo.learner import is_checkpoint
 from sfihilo.study import evaluation
 from sfihilo.study.users import SimulatedUser, sample_user
+
+if TYPE_CHECKING:  # the peers are imported where they run: our own methods do without them
+    from benchmarks.peers.pairwise import Utility
 
 DIMENSION = 8
 
@@ -97,6 +101,8 @@ def pairwise_run(method: str, user: SimulatedUser, options: Options) -> Record:
 
     The learner only carries the history and the forward model; its own reward is never asked.
     """
+    from benchmarks.peers.pairwise import Utility
+
     record, spent = Record(method, user.seed), 0.0
     held_out = evaluation.hold_out(user, evaluation.EvaluationSettings())
     state = begin(Settings.paper(rule="random"), user.seed)
@@ -141,6 +147,8 @@ def choose(method: str, utility: Utility, state: State, options: Options) -> Flo
 
 def optuna_run(method: str, user: SimulatedUser, options: Options) -> Record:
     """Optuna's sampler over policies; it has no outcomes and no reward over them to evaluate."""
+    from benchmarks.peers.preferential import Preferential
+
     record, spent = Record(method, user.seed), 0.0
     study = Preferential(DIMENSION, user.seed, options.refit)
     anchor: FloatArray | None = None
@@ -181,19 +189,59 @@ METHODS: dict[str, Callable[[str, SimulatedUser, Options], Record]] = {
     "random": _ours(Settings.paper(rule="random")),
     "mutual_information": _ours(Settings.paper(rule="mutual_information")),
     "boundary_lookahead_paper": _ours(Settings.paper()),
-    "default": _ours(Settings.default()),
+    "boundary_lookahead_default": _ours(Settings(rule="boundary_lookahead")),
+    "default": _ours(Settings()),
     "pairwisegp_bald": pairwise_run,
     "pairwisegp_eubo": pairwise_run,
     "optuna": optuna_run,
 }
 
 
-def write(path: Path, record: Record, options: Options) -> None:
+@dataclass(frozen=True)
+class Job:
+    """One method with one person, and the file that says that it is done."""
+
+    method: str
+    seed: int
+    options: Options
+    path: Path
+    commit: str  # of the code that was loaded, which may be behind by the time that it is done
+
+
+def missing(jobs: Iterable[Job]) -> list[Job]:
+    """Those without a file."""
+    return [job for job in jobs if not job.path.exists()]
+
+
+def others(jobs: Iterable[Job]) -> list[str]:
+    """Files that were computed at other commits than these jobs would be."""
+    done = [(job, json.loads(job.path.read_text())) for job in jobs if job.path.exists()]
+    return [job.path.name for job, record in done if record.get("commit") != job.commit]
+
+
+def write(job: Job, record: Record) -> None:
     """Whole or not at all."""
-    text: dict[str, Any] = {**vars(record), "options": vars(options), "commit": commit()}
-    partial = path.with_suffix(".partial")
+    text: dict[str, Any] = {**vars(record), "options": vars(job.options), "commit": job.commit}
+    partial = job.path.with_suffix(".partial")
     partial.write_text(json.dumps(text, indent=1) + "\n")
-    os.replace(partial, path)
+    os.replace(partial, job.path)
+
+
+def one_thread() -> None:
+    """Torch and linear algebra in one thread, for as long as this process lives."""
+    if importlib.util.find_spec("torch") is not None:
+        import torch  # type: ignore[import-not-found]
+
+        torch.set_num_threads(1)
+    threadpool_limits(limits=1)
+
+
+def execute(job: Job) -> str:
+    """In a worker: run, write, and say how long it took."""
+    start = time.perf_counter()
+    user = sample_user(DIMENSION, DIMENSION, job.seed)
+    write(job, METHODS[job.method](job.method, user, job.options))
+    return f"{job.method} {job.seed}: {time.perf_counter() - start:.0f} s"
 
 
 def main() -> None:
@@ -206,21 +254,22 @@ def main() -> None:
     arguments.add_argument("--candidates", type=int, default=Options.candidates)
     arguments.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     arguments.add_argument("--out", type=Path, default=Path("results/peers"))
+    arguments.add_argument("--workers", type=int, default=1, help="processes, one thread each")
     chosen = arguments.parse_args()
-    torch.set_num_threads(1)
     options = Options(chosen.queries, chosen.refit, chosen.candidates)
+    now = commit()
+    jobs = [
+        Job(method, seed, options, chosen.out / f"{method}-{seed}.json", now)
+        for seed in range(chosen.first, chosen.first + chosen.users)
+        for method in chosen.methods
+    ]
+    if old := others(jobs):
+        print(f"Kept from other commits than {now}; remove them to have them again:", *old)
     chosen.out.mkdir(parents=True, exist_ok=True)
-    with one_core():
-        for seed in range(chosen.first, chosen.first + chosen.users):
-            user: SimulatedUser | None = None
-            for method in chosen.methods:
-                path = chosen.out / f"{method}-{seed}.json"
-                if path.exists():
-                    continue
-                user = sample_user(DIMENSION, DIMENSION, seed) if user is None else user
-                start = time.perf_counter()
-                write(path, METHODS[method](method, user, options), options)
-                print(f"{method} {seed}: {time.perf_counter() - start:.0f} s", flush=True)
+    # Fresh processes: a copy of this one would share its threads' locks.
+    with ProcessPoolExecutor(chosen.workers, get_context("spawn"), one_thread) as pool:
+        for line in pool.map(execute, missing(jobs)):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":
