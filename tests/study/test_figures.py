@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from sfihilo.study import figures, summary
 from sfihilo.study.evaluation import Crossing, queries_to_target
@@ -55,6 +59,23 @@ def texts(figure: Figure) -> list[str]:
     return [text for artist in found if (text := artist.get_text())]  # type: ignore[attr-defined]
 
 
+def panel(figure: Figure, title: str) -> Axes:
+    (found,) = (axes for axes in figure.axes if axes.get_title(loc="left") == title)
+    return found
+
+
+def extent(text: Text) -> Bbox:
+    """Where a text stands in a figure that was laid out, in pixels, without its box."""
+    return Text.get_window_extent(text)
+
+
+def numbers_on_the_left(axes: Axes) -> list[str]:
+    """The vertical tick labels that one can see."""
+    low, high = axes.get_ylim()
+    shown = [tick for tick in axes.yaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+    return [tick.label1.get_text() for tick in shown if tick.label1.get_visible()]
+
+
 def test_main_figure_has_all_panels_and_says_how_many_users(main_figure: Figure) -> None:
     written = texts(main_figure)
     for letter, title in results.TITLE.items():
@@ -96,6 +117,46 @@ def test_crossings_are_marked_where_the_mean_curve_crosses(
     assert f"{crossing.queries:.0f}" in written
 
 
+def test_close_crossings_do_not_run_into_each_other() -> None:
+    figure = style.new_figure(1.6, 1.8, layout=None)
+    axes = figure.subplots()
+    axes.set(xlim=(0, 1050), ylim=(0, 35))
+    found = [(697.0, style.GREY), (344.0, style.BLUE), (377.0, style.ORANGE)]
+    results.mark_crossings(axes, found)
+    figure.draw_without_rendering()
+    assert [line.get_xdata()[0] for line in axes.lines] == [344, 377, 697]  # type: ignore[index]
+    assert [text.get_text() for text in axes.texts] == ["344", "377", "697"]
+    for one, other in combinations(axes.texts, 2):
+        assert not extent(one).overlaps(extent(other))
+    apart = np.diff([axes.transData.transform((x, 0))[0] for x in (344, 377)]) * 72 / figure.dpi
+    assert apart > 2 * axes.lines[0].get_linewidth()
+
+
+@pytest.mark.parametrize("title", ["By true reward gap", "Outcome dimensionality", "Noise"])
+def test_notes_fill_the_panel_and_stay_inside(main_figure: Figure, title: str) -> None:
+    axes = panel(main_figure, title)
+    notes = [extent(text) for text in axes.texts if "%" in text.get_text()]
+    assert notes
+    bottom, top = axes.bbox.y0, axes.bbox.y1
+    assert all(note.y1 <= top for note in notes)
+    points = np.concatenate([np.ravel(line.get_ydata()) for line in axes.lines])
+    highest = axes.transData.transform([(0, value) for value in points])[:, 1].max()
+    assert max(highest, *(note.y1 for note in notes)) > bottom + 0.85 * (top - bottom)
+
+
+def test_the_budget_is_named_where_no_note_can_be(main_figure: Figure) -> None:
+    axes = panel(main_figure, "By true reward gap")
+    (name,) = (text for text in axes.texts if text.get_text() == "1,000 run")
+    assert extent(name).x0 > axes.bbox.x1
+
+
+def test_only_noted_boxes_need_room() -> None:
+    # 80 is 0.8 of the height above 0; without notes, a little air is enough.
+    assert boxes.top_limit(0, 80, np.array([80.0]), 0.2) == pytest.approx(100)
+    assert boxes.top_limit(0, 80, np.array([20.0]), 0.2) == pytest.approx(84)
+    assert boxes.top_limit(20, 80, np.array([]), 0.2) == pytest.approx(83)
+
+
 def test_own_rules_get_a_colour_and_a_name(base_only: Results) -> None:
     table = invented(2, conditions=["base"])
     own = table[table["rule"] == "random"].assign(rule="mine:nearest_middle")
@@ -118,6 +179,35 @@ def test_example_runs_are_the_median_ones() -> None:
 def test_extrapolation_figure_says_when_there_is_no_such_run(base_only: Results) -> None:
     written = texts(extrapolation.log_extrapolation(base_only))
     assert "no extrapolated crossing" in written
+
+
+def test_a_rule_that_was_not_run_is_not_said_to_miss_a_crossing() -> None:
+    table = invented(2, ["default"], ["base"])
+    figure = extrapolation.log_extrapolation(
+        Results.of(table[table["rule"] == "global_pairs"]), "default"
+    )
+    written = texts(figure)
+    assert written.count("not run") == 4
+    assert written.count("no observed crossing") == 0
+    assert written.count("no extrapolated crossing") == 1
+    figure.draw_without_rendering()
+    (drawn,) = (axes for axes in figure.axes if axes.lines)
+    assert numbers_on_the_left(drawn) == ["0%", "10%", "20%", "30%", "40%"]
+    assert drawn.get_ylabel() == "preference error"
+
+
+def test_an_empty_panel_leaves_its_neighbours_their_scale() -> None:
+    figure = style.new_figure(4, 2)
+    row = figure.subplots(1, 3, sharey=True)
+    style.not_run(row[0])
+    for axes in row[1:]:
+        axes.plot([0, 1], [0, 4])
+    style.label_leftmost(row, "height")
+    figure.draw_without_rendering()
+    assert numbers_on_the_left(row[0]) == []
+    assert numbers_on_the_left(row[1]) == ["0", "1", "2", "3", "4"]
+    assert numbers_on_the_left(row[2]) == []
+    assert [axes.get_ylabel() for axes in row] == ["", "height", ""]
 
 
 def test_preset_figures_name_both_presets(whole: Results) -> None:
@@ -147,6 +237,47 @@ def test_every_condition_of_both_presets_has_its_line(whole: Results, base_only:
         (np.asarray(line.get_xdata()) < 0).all() for line in points
     )  # the invented default is better
     assert texts(elsewhere.preset_conditions(base_only)).count("not run") == len(elsewhere.SHOWN)
+
+
+def test_no_difference_is_no_tick_of_minus_nothing(whole: Results) -> None:
+    forward = elsewhere.preset_conditions(whole).axes[1]
+    assert forward.get_title(loc="left") == "forward error"
+    low, high = forward.get_xlim()
+    assert low <= -1
+    assert high >= 1
+    assert len(set(forward.get_xticks().round())) == len(forward.get_xticks())
+
+
+def test_a_condition_without_a_relative_change_keeps_an_empty_line() -> None:
+    table = invented(3, ["paper", "default"], ["base", "d02"])
+    nothing = (table["condition"] == "d02") & (table["metric"] == "final_policy_gap")
+    figure = elsewhere.preset_conditions(Results.of(table.assign(value=table["value"] * ~nothing)))
+    error, _, missed, _ = figure.axes
+    points = [[line for line in axes.lines if line.get_marker() == "o"] for axes in (error, missed)]
+    assert [len(found) for found in points] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "users", "colour"),
+    [
+        (-2.0, -1.0, 6, style.GREEN),
+        (1.0, 2.0, 6, style.RED),
+        (-1.0, 1.0, 6, style.GREY),
+        (-1.0, -1.0, 1, style.GREY),
+    ],
+)
+def test_colours_say_better_worse_or_undecided(
+    low: float, high: float, users: int, colour: str
+) -> None:
+    assert elsewhere.verdict(low, high, users) == colour
+
+
+def test_the_reliability_legend_names_only_what_is_drawn() -> None:
+    table = invented(2, ["paper"], ["base"])
+    words = "that the person will answer so"
+    assert words in texts(presets.reliability(Results.of(table)))
+    without = table[~table["metric"].str.contains("answer")]
+    assert words not in texts(presets.reliability(Results.of(without)))
 
 
 def test_the_default_preset_is_drawn_by_its_own_rule(whole: Results) -> None:

@@ -22,6 +22,11 @@ class Box:
     name: str
     note: str = ""
 
+    @property
+    def finite(self) -> FloatArray:
+        """The values that can be drawn."""
+        return self.values[np.isfinite(self.values)]
+
 
 @dataclass(frozen=True, eq=False)
 class Group:
@@ -51,7 +56,7 @@ def spread(count: int, width: float = 0.24) -> FloatArray:
 
 def draw_box(axes: Axes, place: float, box: Box) -> None:
     """Quartiles, whiskers to the last point within 1.5 quartile ranges, and every user."""
-    finite = box.values[np.isfinite(box.values)]
+    finite = box.finite
     if finite.size == 0:
         return
     axes.boxplot(
@@ -97,12 +102,11 @@ def write_notes(axes: Axes, groups: Sequence[Group], upright: bool) -> None:
     """The notes above the boxes, after the limits are known, each just above its own points."""
     for group, places in zip(groups, positions(groups), strict=True):
         for box, place in zip(group.boxes, places, strict=False):
-            finite = box.values[np.isfinite(box.values)]
-            if not box.note or finite.size == 0:
+            if not box.note or box.finite.size == 0:
                 continue
             axes.annotate(
                 box.note,
-                xy=(place, float(finite.max())),
+                xy=(place, float(box.finite.max())),
                 xytext=(0, 3),
                 textcoords="offset points",
                 ha="center",
@@ -121,9 +125,9 @@ def grouped_boxes(
     *,
     log: bool = False,
     upright: bool = False,
-    headroom: float = 0.3,
+    headroom: float = 0.1,
 ) -> None:
-    """Draw all groups; `headroom` is the share of the height kept free for the notes."""
+    """Draw all groups; `headroom` is the share of the height that a note needs above its box."""
     for group, places in zip(groups, positions(groups), strict=True):
         for box, place in zip(group.boxes, places, strict=False):
             draw_box(axes, place, box)
@@ -140,17 +144,24 @@ def grouped_boxes(
 
 def set_limits(axes: Axes, groups: Sequence[Group], log: bool, headroom: float) -> None:
     """Vertical limits from the data, with room for the notes, in linear or in log scale."""
-    values = np.concatenate([box.values for group in groups for box in group.boxes])
-    values = values[np.isfinite(values)]
+    boxes = [box for group in groups for box in group.boxes if box.finite.size]
+    values = np.concatenate([box.finite for box in boxes])
+    noted = np.array([box.finite.max() for box in boxes if box.note])
     if log:
         axes.set_yscale("log")
         low, high = np.log(values[values > 0].min()), np.log(values.max())
-        reach = max(high - low, 0.3)
-        axes.set_ylim(np.exp(low - 0.06 * reach), np.exp(high + headroom * reach))
+        bottom = low - 0.06 * max(high - low, 0.3)
+        axes.set_ylim(np.exp(bottom), np.exp(top_limit(bottom, high, np.log(noted), headroom)))
         plain_log_ticks(axes)
     else:
-        low, high = min(0.0, float(values.min())), float(values.max())
-        axes.set_ylim(low, high + headroom * max(high - low, 1e-9))
+        bottom, high = min(0.0, float(values.min())), float(values.max())
+        axes.set_ylim(bottom, top_limit(bottom, high, noted, headroom))
+
+
+def top_limit(bottom: float, high: float, noted: FloatArray, headroom: float) -> float:
+    """The lowest upper limit above all data that leaves each noted box its share of the height."""
+    least = high + 0.05 * max(high - bottom, 1e-9)
+    return float(max([least, *((noted - headroom * bottom) / (1 - headroom))]))
 
 
 def plain_log_ticks(axes: Axes) -> None:

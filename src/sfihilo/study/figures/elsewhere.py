@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from sfihilo.study.compare import differences
 from sfihilo.study.figures import style
@@ -33,6 +33,7 @@ def preset_conditions(results: Results) -> Figure:
         for axes, (metric, title) in zip(row, SHOWN.items(), strict=True):
             axes.set_title(title)
             draw_changes(axes, table[table["metric"] == metric], places)
+        style.label_leftmost(row)
         if places:
             users = table.groupby("condition")["users"].max()
             row[0].set_yticks(
@@ -40,7 +41,9 @@ def preset_conditions(results: Results) -> Figure:
             )
             row[0].set_ylim(len(places) - 0.4, -0.6)
             figure.supxlabel(
-                "change from the paper settings (left is better), 95 % interval", fontsize=7
+                "change from the paper settings (left is better), 95 % interval; "
+                "stars: Holm-corrected over the conditions",
+                fontsize=7,
             )
     return figure
 
@@ -58,16 +61,16 @@ def draw_changes(axes: Axes, rows: pd.DataFrame, places: list[str]) -> None:
     if rows.empty:
         style.not_run(axes)
         return
-    for row in rows.itertuples():
-        if row.condition not in places:
-            continue
+    axes.axvline(0, color=style.BLACK, linewidth=0.7, linestyle=(0, (3, 3)), zorder=1)
+    # A mean of zero has no relative change: its line stays empty.
+    for row in rows[rows["condition"].isin(places) & rows["change"].notna()].itertuples():
         height, mean = places.index(row.condition), float(row.first)
-        colour = style.GREEN if row.high < 0 else style.RED if row.low > 0 else style.GREY
+        colour = verdict(row.low, row.high, row.users)
         low, here, high = (100 * float(x) / mean for x in (row.low, row.difference, row.high))
         axes.plot([low, high], [height, height], color=colour, linewidth=1.2)
         axes.plot([here], [height], color=colour, marker="o", markersize=3.2)
         axes.annotate(
-            stars(row.p_holm) if row.p_holm == row.p_holm else "",
+            stars(row.p_holm),
             xy=(here, height),
             xytext=(0, 1.5),
             textcoords="offset points",
@@ -75,6 +78,15 @@ def draw_changes(axes: Axes, rows: pd.DataFrame, places: list[str]) -> None:
             fontsize=6,
             color=colour,
         )
-    axes.axvline(0, color=style.BLACK, linewidth=0.7, linestyle=(0, (3, 3)))
+    low, high = axes.get_xlim()
+    axes.set_xlim(min(low, -1), max(high, 1))  # less than a percent is nothing to look at
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10], integer=True))
     axes.xaxis.set_major_formatter(PercentFormatter(decimals=0))
     axes.grid(axis="y", color=style.LIGHT, linewidth=0.4)
+
+
+def verdict(low: float, high: float, users: int) -> str:
+    """Green for better, red for worse, grey where the interval, or a single user, cannot say."""
+    if users < 2 or low <= 0 <= high:
+        return style.GREY
+    return style.GREEN if high < 0 else style.RED

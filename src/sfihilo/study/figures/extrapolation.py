@@ -43,6 +43,11 @@ def examples(results: Results, preset: str, rule: str, kind: str) -> list[Exampl
     return found
 
 
+def ran(results: Results, preset: str, rule: str) -> bool:
+    """Whether a rule has results in any condition."""
+    return any(rule in results.rules(preset, name) for name in results.conditions(preset))
+
+
 def representative(found: list[Example]) -> Example | None:
     """The run whose estimate is the median one, so that nobody picks by hand."""
     if not found:
@@ -55,17 +60,19 @@ def log_extrapolation(results: Results, preset: str = "paper") -> Figure:
     with style.styled():
         figure = style.new_figure(style.FULL_WIDTH, 3.9)
         rules = (RANDOM, INFORMATION, own_rule(preset))
-        grid = figure.subplots(2, len(rules), sharey=True)
+        grid = figure.subplots(2, len(rules))
         for line, kind in enumerate(("observed", "extrapolated")):
             for axes, rule in zip(grid[line], rules, strict=True):
                 found = representative(examples(results, preset, rule, kind))
-                if found is None:
+                if not ran(results, preset, rule):
+                    style.not_run(axes)
+                elif found is None:
                     style.not_run(axes, f"no {kind} crossing")
                 else:
                     draw_example(axes, found, style.rule_colour(rule))
                 if line == 0:
                     axes.set_title(style.rule_name(rule), color=style.rule_colour(rule))
-            grid[line][0].set_ylabel("preference error")
+            style.label_leftmost(grid[line], "preference error")
             style.panel_letter(grid[line][0], "AB"[line])
     return figure
 
@@ -87,12 +94,14 @@ def draw_example(axes: Axes, example: Example, colour: str) -> None:
     else:
         axes.plot(example.queries, 100 * example.errors, color=colour, linewidth=0.8, alpha=0.5)
     axes.plot([place], [10], "s", color=style.BLACK, markersize=4, zorder=5)
+    observed = example.crossing.kind == "observed"
     axes.annotate(
         f"{place:,.0f}",
         (place, 10),
-        xytext=(0, 5),
+        # A curve comes from the upper left, an estimate may lie at the right edge.
+        xytext=(2 if observed else 0, 4 if observed else 5),
         textcoords="offset points",
-        ha="center",
+        ha="left" if observed else "center",
         fontsize=6.4,
         fontweight="bold",
     )

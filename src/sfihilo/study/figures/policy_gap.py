@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from sfihilo.study.figures import style
-from sfihilo.study.figures.results import draw_groups, rule_groups
+from sfihilo.study.figures.results import NOTE_HEIGHT, draw_groups, rule_groups
 from sfihilo.study.measures import Results
 
 
@@ -15,7 +15,7 @@ def policy_reward_gap(results: Results, preset: str = "paper") -> Figure:
         figure = style.new_figure(style.HALF_WIDTH, 2.7)
         axes = figure.subplots()
         groups = rule_groups(results, preset, "gap", [("", "base", "final_policy_gap")])
-        draw_groups(axes, groups, False, False, 0.14)
+        draw_groups(axes, groups, False, False, NOTE_HEIGHT)
         axes.set_title("Final policy")
         axes.set_ylabel("true reward missed (0 is best)")
         if groups[0].boxes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -102,13 +103,21 @@ def reliability(results: Results) -> Figure:
         for axes, query in zip(row, checkpoints, strict=True):
             draw_reliability(axes, results, query)
         row[0].set_ylabel("share of predictions that were right")
-        keys = [
-            Line2D([], [], color=style.BLACK, marker="o", markersize=3.5, linewidth=1.3),
-            Line2D([], [], color=style.BLACK, linewidth=0.7),
-        ]
-        words = ["that one side is truly better", "that the person will answer so"]
-        row[-1].legend(keys, words, loc="lower right", title="confidence", title_fontsize=6.4)
+        reliability_legend(row[-1], results, checkpoints)
     return figure
+
+
+def reliability_legend(axes: Axes, results: Results, checkpoints: Sequence[int]) -> None:
+    """What the two kinds of lines are, as far as there are such lines."""
+    better = Line2D([], [], color=style.BLACK, marker="o", markersize=3.5, linewidth=1.3)
+    answer = Line2D([], [], color=style.BLACK, linewidth=0.7)
+    keys = {"that one side is truly better": better}
+    cells = [own_cell(preset) for preset in results.presets]
+    if any(reliability_of(results, *at, "answer") for at in product(cells, checkpoints)):
+        keys["that the person will answer so"] = answer
+    axes.legend(
+        list(keys.values()), list(keys), loc="lower right", title="confidence", title_fontsize=6.4
+    )
 
 
 def own_cell(preset: str) -> Cell:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -33,6 +32,7 @@ TITLE = {
 }
 GAPS = {2: "0.04\u20130.08", 3: "0.08\u20130.16", 4: "\u2265 0.16"}
 VARIANT_COLOURS = (style.GREY, style.ORANGE, style.BLUE)
+NOTE_LENGTH, NOTE_HEIGHT = 0.24, 0.09  # of a panel's height: a note standing upright, and lying
 
 
 def users_text(counts: Iterable[int]) -> str:
@@ -115,26 +115,24 @@ def panel_learning(axes: Axes, results: Results, preset: str) -> None:
 
 
 def mark_crossings(axes: Axes, crossings: Sequence[tuple[float, str]]) -> None:
-    """A square at each crossing; the first writes its number to the left below, the last to the
-    right below, those between above, so that neighbours do not meet.
+    """A line from each crossing down to its number of queries, written below the curves.
+
+    The first number stands left of its line and the others right of theirs, one above another, so
+    that neighbours do not meet.
     """
-    last = len(crossings) - 1
     for place, (queries, colour) in enumerate(sorted(crossings)):
-        side: Literal["left", "center", "right"] = (
-            "right" if place == 0 else "left" if place == last else "center"
-        )
-        below = side != "center"
-        axes.plot([queries], [10], marker="s", markersize=3.4, color=colour, zorder=5)
+        axes.plot([queries, queries], [0, 10], color=colour, linewidth=0.9, linestyle=(0, (1, 1)))
         axes.annotate(
             f"{queries:.0f}",
-            (queries, 10),
-            xytext=({"right": -2, "center": 0, "left": 2}[side], -3 if below else 3),
+            (queries, 0),
+            xytext=(2 if place else -2, 2 + 7 * max(0, place - 1)),
             textcoords="offset points",
-            ha=side,
-            va="top" if below else "bottom",
+            ha="left" if place else "right",
+            va="bottom",
             fontsize=6.2,
             fontweight="bold",
             color=colour,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )
 
 
@@ -149,28 +147,34 @@ def finish_error_curves(axes: Axes, counts: Sequence[int]) -> None:
     style.users_note(axes, users_text(counts))
 
 
-def mark_budget(axes: Axes, results: Results, preset: str, side: Literal["left", "right"]) -> None:
-    """Counts above this line are extrapolated: so many queries were run, and no more."""
+def mark_budget(axes: Axes, results: Results, preset: str) -> None:
+    """Counts above this line are extrapolated: so many queries were run, and no more.
+
+    The line is named outside of the axes, where it cannot meet a box or a note.
+    """
     queries = results.curves(Cell(preset, "base", RANDOM), "preference_error").queries
     if len(queries) and axes.get_ylim()[1] > queries[-1] > axes.get_ylim()[0]:
         axes.axhline(queries[-1], color=style.BLACK, linewidth=0.5, linestyle=(0, (1, 2)), zorder=0)
         axes.annotate(
             f"{queries[-1]:,.0f} run",
-            xy=(0 if side == "left" else 1, queries[-1]),
+            xy=(1, queries[-1]),
             xycoords=("axes fraction", "data"),
-            xytext=(2 if side == "left" else 0, 1),
+            xytext=(2, 0),
             textcoords="offset points",
-            ha=side,
+            rotation=90,
+            ha="left",
+            va="center",
             fontsize=5.2,
             color="#555555",
+            annotation_clip=False,
         )
 
 
 def panel_gaps(axes: Axes, results: Results, preset: str) -> None:
     """B: queries to 10 % by the true reward gap of the test pairs."""
     places = [(label, "base", f"queries_to_10_gap{number}") for number, label in GAPS.items()]
-    draw_groups(axes, rule_groups(results, preset, "B", places), True, True, 0.42)
-    mark_budget(axes, results, preset, "right")
+    draw_groups(axes, rule_groups(results, preset, "B", places), True, True, NOTE_LENGTH)
+    mark_budget(axes, results, preset)
     axes.set_xlabel("true reward gap of the pair")
     axes.set_ylabel("queries to 10 % error")
 
@@ -178,8 +182,8 @@ def panel_gaps(axes: Axes, results: Results, preset: str) -> None:
 def panel_conditions(axes: Axes, results: Results, preset: str, panel: str) -> None:
     """C and E: queries to 10 % in each condition of the panel."""
     places = [(row.label, row.condition.name, TESTED[panel][0]) for row in PANELS[panel]]
-    draw_groups(axes, rule_groups(results, preset, panel, places), True, True, 0.42)
-    mark_budget(axes, results, preset, "left")
+    draw_groups(axes, rule_groups(results, preset, panel, places), True, True, NOTE_LENGTH)
+    mark_budget(axes, results, preset)
     axes.set_xlabel("outcomes and settings, d" if panel == "C" else "noise level")
     axes.set_ylabel("queries to 10 % error")
 
@@ -187,7 +191,7 @@ def panel_conditions(axes: Axes, results: Results, preset: str, panel: str) -> N
 def panel_forward(axes: Axes, results: Results, preset: str) -> None:
     """D: area under the forward model's error curve."""
     groups = rule_groups(results, preset, "D", [("", "base", "forward_rmse_auc")])
-    draw_groups(axes, groups, False, False, 0.16)
+    draw_groups(axes, groups, False, False, NOTE_HEIGHT)
     axes.set_ylabel("forward RMSE, area under curve")
     if groups[0].boxes:
         low = min(float(box.values.min()) for box in groups[0].boxes)
@@ -252,7 +256,7 @@ def panel_misspecified(axes: Axes, results: Results, preset: str, panel: str) ->
             values, style.rule_colour(own_rule(preset)), "", note_of(tests, cell, complete, metric)
         )
         groups.append(Group(row.label, (box,) if values.size else ()))
-    draw_groups(axes, groups, False, False, 0.14)
+    draw_groups(axes, groups, False, False, NOTE_HEIGHT)
     if any(group.boxes for group in groups):
         axes.yaxis.set_major_formatter(PercentFormatter(decimals=0))
         axes.set_ylim(0, None)

@@ -144,13 +144,22 @@ def panel_letter(axes: Axes, letter: str) -> None:
 
 def not_run(axes: Axes, reason: str = "not run") -> None:
     """An empty panel that says why it is empty."""
-    axes.set_xticks([])
-    axes.set_yticks([])
+    # Hidden, not removed: ticks may be shared with a neighbour that has data.
+    axes.tick_params(which="both", length=0, labelleft=False, labelbottom=False)
     axes.spines[:].set_visible(False)
     axes.set_facecolor("#f6f6f6")
     axes.text(
         0.5, 0.5, reason, transform=axes.transAxes, ha="center", va="center", color=GREY, fontsize=8
     )
+
+
+def label_leftmost(row: Sequence[Axes], label: str = "") -> None:
+    """Of panels with the same vertical scale, only the leftmost that has data writes it out."""
+    drawn = [axes for axes in row if axes.lines]
+    for axes in drawn:
+        axes.tick_params(labelleft=axes is drawn[0])
+    for axes in drawn[:1]:
+        axes.set_ylabel(label)
 
 
 def users_note(axes: Axes, text: str) -> None:
