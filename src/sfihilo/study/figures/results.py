@@ -20,7 +20,7 @@ from sfihilo.study.statistics import stars
 from sfihilo.study.summary import TESTED, panel_tests
 
 TITLE = {
-    "A": "Learning the reward",
+    "A": "Learning curves",
     "B": "By true reward gap",
     "C": "Outcome dimensionality",
     "D": "Forward model",
