@@ -8,16 +8,23 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from sfihilo.study import cli, panels
-from sfihilo.study.cli import app, duration
+from sfihilo.study.cli import app
+from sfihilo.study.conditions import Unit
+from sfihilo.study.engines import Engine, EngineError
 from sfihilo.study.panels import EVERY_PANEL, Row
-from sfihilo.study.store import Store, read_results
-from tests.study.tiny import EVALUATION, PEOPLE, TINY
+from sfihilo.study.progress import Bar, duration
+from sfihilo.study.runner import Forecast
+from sfihilo.study.store import Store, decode, encode, read_results
+from tests.study.tiny import EVALUATION, PEOPLE, TINY, contents, tiny_units
+
+LATER = ("evaluation", "users", "lean")  # what units of an older version do not say
 
 RULE = '''
 """Query where the forward belief is least certain."""
@@ -50,6 +57,15 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EVERY_PANEL, "A", (small,))
 
 
+@pytest.fixture
+def own_modules(tmp_path: Path) -> Iterator[None]:
+    """A user's files are imported to see whether they can be; the next test has its own."""
+    yield
+    for name, module in list(sys.modules.items()):
+        if Path(getattr(module, "__file__", None) or "").parent == tmp_path:
+            del sys.modules[name]
+
+
 def invoke(*arguments: str, code: int = 0) -> str:
     result = CliRunner().invoke(app, list(arguments))
     assert result.exit_code == code, result.output
@@ -67,9 +83,9 @@ def test_list_names_every_panel_and_condition() -> None:
 
 
 def test_list_shows_each_presets_own_rule() -> None:
-    assert "global_pairs" not in invoke("list")
-    listed = json.loads(invoke("list", "--preset", "default", "--json"))
-    assert listed["F"]["rows"][0]["rules"] == ["global_pairs"]
+    for preset, own in (("paper", "boundary_lookahead"), ("default", "global_pairs")):
+        listed = json.loads(invoke("list", "--preset", preset, "--json"))
+        assert listed["F"]["rows"][0]["rules"] == [own]
 
 
 @pytest.mark.usefixtures("tiny")
@@ -110,7 +126,7 @@ def _last_json(text: str) -> dict[str, list[str]]:
     return record
 
 
-@pytest.mark.usefixtures("tiny")
+@pytest.mark.usefixtures("tiny", "own_modules")
 def test_a_users_own_rule_and_reward_model_from_a_short_file(tmp_path: Path) -> None:
     file = tmp_path / "my_rules.py"
     file.write_text(RULE, encoding="utf-8")
@@ -124,7 +140,7 @@ def test_a_users_own_rule_and_reward_model_from_a_short_file(tmp_path: Path) -> 
     assert set(table["condition"]) == {"tiny", "tiny-my_rules.squares"}
 
 
-@pytest.mark.usefixtures("tiny")
+@pytest.mark.usefixtures("tiny", "own_modules")
 def test_a_rule_that_fails_is_reported(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("def rule(situation):\n    raise ValueError('ouch')\n")
     text = invoke(
@@ -140,15 +156,170 @@ def test_a_rule_that_fails_is_reported(tmp_path: Path) -> None:
     [
         (("run", "Z"), "unknown panel 'Z'"),
         (("run", "diagnostics"), "nothing to run"),
-        (("run", "A", "--rule", "missing.py:rule"), "there is no file missing.py"),
         (("run", "A", "--scheduler", "tcp://127.0.0.1:1"), "only the dask engine"),
-        (("run", "A", "--slurm", "partition"), "KEY=VALUE"),
+        (("run", "A", "--slurm", "partition"), "expected KEY=VALUE, got 'partition'"),
+        (("run", "A", "--slurm", "=5"), "expected KEY=VALUE, got '=5'"),
+        (("run", "A", "--slurm", "foo=1"), "only the slurm engine"),
+        (("run", "A", "--slurm", "cluster=local"), "only the slurm engine"),
+        (("run", "A", "--engine", "slurm"), "how many units run at once"),
+        (("run", "A", "--engine", "slurm", "--slurm", "cluster=x"), "slurm or local, got 'x'"),
+        (("run", "A", "--out", "a_file"), "expected a folder, got the file a_file"),
+        (("run", "A", "--out", "a_file/inside"), "expected a folder, got the file a_file"),
+        (("run", "A", "--dry-run", "--out", "a_file"), "expected a folder, got the file a_file"),
         (("pack", "--results", "nowhere"), "no units here"),
         (("export", "--results", "nowhere"), "no results"),
+        (("figures", "--results", "nowhere"), "no results"),
     ],
 )
-def test_mistakes_are_explained(arguments: tuple[str, ...], message: str) -> None:
-    assert message in invoke(*arguments, code=2)
+def test_mistakes_are_explained(
+    arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a_file").touch()
+    assert_refused(*arguments, message=message)
+    assert [path.name for path in tmp_path.iterdir()] == ["a_file"], "nothing may be written"
+
+
+def assert_refused(*arguments: str, message: str) -> None:
+    said = invoke(*arguments, code=2)
+    assert message in said
+    assert said.startswith("Error: ")
+    assert said.count("\n") == 1, "one sentence"
+
+
+MISTAKEN = {
+    "divides.py": "1 / 0\n",
+    "speaks_badly.py": "def :\n",
+    "leaves.py": "raise SystemExit(3)\n",
+    "needs.py": "import no_such_package\n",
+    "functions.py": (
+        "number = 3\ndef one(outcomes):\n    return outcomes[0]\n"
+        "def raises(outcomes):\n    raise KeyError('ouch')\n"
+    ),
+    "random.py": "def rule(situation): ...\n",
+}
+
+
+@pytest.mark.usefixtures("own_modules")
+@pytest.mark.parametrize(
+    ("option", "name", "message"),
+    [
+        ("--rule", "nonsense", "expected random, mutual_information"),
+        ("--rule", "nonsense:rule", "No module named 'nonsense'"),
+        ("--rule", "missing.py:rule", "there is no file missing.py"),
+        ("--rule", "functions.py", "expected file.py:function"),
+        ("--rule", "functions.py:missing", "has no attribute 'missing'"),
+        ("--rule", "functions.py:number", "cannot be called"),
+        ("--rule", "divides.py:rule", "ZeroDivisionError: division by zero"),
+        ("--rule", "speaks_badly.py:rule", "SyntaxError"),
+        ("--rule", "leaves.py:rule", "SystemExit: 3"),
+        ("--rule", "needs.py:rule", "No module named 'no_such_package'"),
+        ("--rule", "random.py:rule", "another module is called random"),
+        ("--reward", "nonsense", "expected rbf, landmarks, linear"),
+        ("--reward", "functions.py", "expected file.py:function"),
+        ("--reward", "functions.py:missing", "has no attribute 'missing'"),
+        ("--reward", "divides.py:rule", "ZeroDivisionError: division by zero"),
+        ("--reward", "functions.py:one", "shape (2, 8), got float64 of shape (8,)"),
+        ("--reward", "functions.py:raises", "KeyError: 'ouch'"),
+    ],
+)
+def test_a_rule_or_reward_that_cannot_be_used_is_refused_before_anything_is_written(
+    option: str, name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for file, text in MISTAKEN.items():
+        Path(file).write_text(text, encoding="utf-8")
+    before = sys.path[:]
+    assert_refused("run", "A", option, name, message=message)
+    assert {path.name for path in tmp_path.iterdir()} == set(MISTAKEN)
+    assert sys.path == before
+
+
+@pytest.mark.usefixtures("tiny")
+def test_an_engine_that_cannot_run_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "results"
+    common = ("run", "A", "--scale", "smoke", "--out", str(out), "--engine")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert_refused(*common, "slurm", "--workers", "1", message="there is no Slurm here")
+    assert_refused(
+        *(*common, "slurm", "--slurm", "cluster=local", "--slurm", "nonsense=1"),
+        message="'nonsense' need to be prefixed",
+    )
+    assert_refused(*common, "dask", "--scheduler", "garbage", message="'garbage' cannot be reached")
+    assert not out.exists()
+
+
+@pytest.mark.usefixtures("tiny")
+def test_an_engine_that_goes_away_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(engine: Engine) -> None:
+        raise EngineError("the scheduler went home")
+
+    monkeypatch.setattr(Engine, "start", gone)
+    said = invoke("run", "A", "--scale", "smoke", "--out", str(tmp_path), code=2)
+    assert "Error: the scheduler went home\n" in said
+
+
+@pytest.mark.usefixtures("tiny")
+def test_submitit_without_slurm_runs_one_unit_at_a_time_if_told_so(tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    common = ("run", "A", "--scale", "smoke", "--users", "1", "--workers", "1", "--out", str(out))
+    said = invoke(*common, "--engine", "slurm", "--slurm", "cluster=local", "--json")
+    assert len(_last_json(said)["finished"]) == 2
+    begun = sorted(path.stat().st_mtime for path in (out / "slurm").glob("*_submitted.pkl"))
+    ended = sorted(path.stat().st_mtime for path in (out / "slurm").glob("*_result.pkl"))
+    assert len(begun) == len(ended) == 2
+    assert ended[0] <= begun[1]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_time_to_go_counts_the_engines_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[int] = []
+
+    class Noted(Forecast):
+        def __init__(self, workers: int, left: list[Unit]) -> None:
+            counted.append(workers)
+            super().__init__(workers, left)
+
+    monkeypatch.setattr(Engine, "ready", lambda engine: 7)
+    monkeypatch.setattr("sfihilo.study.runner.Forecast", Noted)
+    common = ("--scale", "smoke", "--users", "1", "--rule", "random", "--out", str(tmp_path))
+    invoke("run", "A", *common, "--workers", "1")
+    assert counted == [7]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_units_that_were_brought_here_are_packed_with_their_study(tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    common = ("--scale", "smoke", "--users", "1", "--rule", "random", "--workers", "1")
+    invoke("run", "A", *common, "--out", str(out))
+    study = Store(out, "paper").study
+    noted = study.read_bytes()
+    study.unlink()
+    assert "study.json" not in invoke("pack", "--results", str(out))
+    assert study.read_bytes() == noted
+    (unit,) = contents(Store(out, "paper"))
+    other = Store(out, "default").units / unit
+    other.parent.mkdir()
+    other.write_bytes(_as_of_an_older_version(Store(out, "paper").units / unit))
+    assert "default has no study.json" in invoke("pack", "--results", str(out))
+    assert not Store(out, "default").study.exists()
+
+
+def _as_of_an_older_version(path: Path) -> bytes:
+    table, about = decode(path)
+    return encode(table, {name: about[name] for name in about if name not in LATER})
+
+
+def test_help_says_that_a_reward_may_lie_in_a_file() -> None:
+    said = invoke("run", "--help")
+    assert " ".join(said.split("--reward")[1].split()).count("file.py:function") == 1
 
 
 @pytest.mark.usefixtures("tiny")
@@ -203,6 +374,19 @@ def test_the_smoke_study(tmp_path: Path) -> None:
     table = read_results(tmp_path)
     assert table.groupby(["condition", "rule", "user"]).ngroups == 3 * 39
     assert table["value"].notna().all()
+
+
+def test_the_bar_says_how_much_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    units = tiny_units(1)
+    bar = Bar(2, 0, Forecast(1, list(units)))
+    bar.note(units[0], 30.0)
+    bar.note(units[1], None)
+    bar.close()
+    said = capsys.readouterr().err
+    assert "0/2 units" in said
+    assert "unknown time to go" in said
+    assert "2/2 units" in said
+    assert "0 s to go" in said
 
 
 def test_durations_are_no_more_precise_than_known() -> None:

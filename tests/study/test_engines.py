@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, wait
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
+from sfihilo.study import engines
 from sfihilo.study.conditions import Unit
-from sfihilo.study.engines import Engine, lost_errors
+from sfihilo.study.engines import Engine, EngineError, SubmititExecutor, lost_errors
 from sfihilo.study.runner import run
 from sfihilo.study.store import Store
 from tests.study.tiny import PROVENANCE, children_named, contents, tiny_units
@@ -64,8 +67,167 @@ def test_dask_on_a_running_scheduler_equals_local(tmp_path: Path, local: dict[st
     ) as cluster:
         store = Store(tmp_path, "paper")
         engine = Engine("dask", scheduler=cluster.scheduler_address)
+        assert engine.ready() == 1
         assert not run(tiny_units(1), store, engine, provenance=PROVENANCE).failed
     assert contents(store) == of_first_user(local)
+
+
+def test_a_schedulers_own_threads_are_counted() -> None:
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=0,
+        threads_per_worker=3,
+        processes=False,
+        protocol="tcp",
+        host="127.0.0.1",
+        dashboard_address=None,
+    ) as cluster:
+        engine = Engine("dask", scheduler=cluster.scheduler_address)
+        assert engine.ready() == 1  # workers may come yet, and time to go is a quotient
+        cluster.scale(2)
+        cluster.wait_for_workers(2, timeout=60)
+        assert engine.ready() == 6
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:1", "garbage", "cloud://127.0.0.1:1", "tls://127.0.0.1:1"]
+)
+def test_a_scheduler_that_cannot_be_reached_is_named(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "_PATIENCE", "0.5s")
+    engine = Engine("dask", scheduler=address)
+    with pytest.raises(EngineError, match=f"'{address}' cannot be reached: "):
+        engine.ready()
+    with pytest.raises(EngineError, match=f"'{address}' cannot be reached: "), engine.start():
+        pass
+
+
+def test_this_machine_is_ready_with_as_many_as_asked() -> None:
+    assert Engine(workers=3).ready() == 3
+    assert Engine().ready() == os.cpu_count()
+    assert Engine("dask", workers=3).ready() == 3
+    assert Engine("slurm", workers=3, cluster="local").ready() == 3
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that has Slurm's commands, though nothing behind them."""
+    for name in ("srun", "sbatch"):
+        command = tmp_path / "bin" / name
+        command.parent.mkdir(exist_ok=True)
+        command.write_text("#!/bin/sh\n")
+        command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+
+@pytest.mark.usefixtures("slurm")
+def test_slurm_is_told_how_many_run_at_once(tmp_path: Path) -> None:
+    engine = Engine("slurm", workers=40, folder=tmp_path / "jobs", options={"slurm_time": 60})
+    assert engine.ready() == 40
+    assert not engine.folder.exists()
+    with engine.start() as executor:
+        assert isinstance(executor, SubmititExecutor)
+        parameters = executor._executor._executor.parameters
+    assert parameters["array_parallelism"] == 40
+    assert parameters["time"] == 60
+
+
+@pytest.mark.parametrize("missing", ["srun", "sbatch"])
+@pytest.mark.usefixtures("slurm")
+def test_without_slurm_nothing_is_started_in_its_place(tmp_path: Path, missing: str) -> None:
+    (tmp_path / "bin" / missing).unlink()
+    with pytest.raises(EngineError, match="there is no Slurm here"):
+        Engine("slurm", workers=2).ready()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"nonsense": 1}, "'nonsense' need to be prefixed"),
+        ({"slurm_nonsense": 1}, "Unknown argument 'nonsense'"),
+        ({"mem_gb": "much"}, '"mem_gb" expected type'),
+        ({"nodes": 2}, "only one node"),
+    ],
+)
+def test_parameters_that_submitit_does_not_know_are_refused(
+    options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(EngineError, match=message) as caught:
+        Engine("slurm", cluster="local", options=options).ready()
+    assert "\n" not in str(caught.value)
+
+
+class Jobs:
+    """In submitit's place: jobs that are done when they have been asked about twice."""
+
+    def __init__(self) -> None:
+        self.under_way, self.most = 0, 0
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        yield
+
+    def submit(self, call: Callable[[], object]) -> Job:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        return Job(self, call)
+
+
+class Job:
+    def __init__(self, jobs: Jobs, call: Callable[[], object]) -> None:
+        self.jobs, self.call, self.asked = jobs, call, 0
+
+    def done(self) -> bool:
+        self.asked += 1
+        return self.asked > 2
+
+    def result(self) -> object:
+        self.jobs.under_way -= 1
+        return self.call()
+
+
+@pytest.mark.parametrize(("limit", "most"), [(1, 1), (2, 2), (None, 5), (9, 5)])
+def test_submitit_has_no_more_under_way_than_its_limit(limit: int | None, most: int) -> None:
+    jobs = Jobs()
+    with SubmititExecutor(jobs, limit=limit, gather=0.01, poll=0.01) as executor:
+        futures = [executor.submit(pow, 2, exponent) for exponent in range(5)]
+        assert [future.result(timeout=20) for future in futures] == [1, 2, 4, 8, 16]
+    assert jobs.most == most
+
+
+class SlowJobs(Jobs):
+    """Submitting takes a while, as it does on a busy cluster."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.submitting = threading.Event()
+        self.cancelled: list[bool] = []
+
+    def submit(self, call: Callable[[], object]) -> Job:
+        self.submitting.set()
+        time.sleep(0.3)
+        return CancelledJob(self, call)
+
+
+class CancelledJob(Job):
+    jobs: SlowJobs
+
+    def done(self) -> bool:
+        return False
+
+    def cancel(self, check: bool) -> None:
+        self.jobs.cancelled.append(check)
+
+
+def test_a_job_that_is_being_submitted_while_all_stops_is_cancelled_too() -> None:
+    jobs = SlowJobs()
+    executor = SubmititExecutor(jobs, gather=0.01, poll=0.01)
+    executor.submit(pow, 2, 5)
+    assert jobs.submitting.wait(20)
+    executor.shutdown(cancel_futures=True)
+    assert jobs.cancelled == [False]
 
 
 def test_submitit_equals_local(tmp_path: Path, local: dict[str, bytes]) -> None:
@@ -131,6 +293,11 @@ def test_a_lost_worker_is_told_from_a_wrong_unit() -> None:
         ({"name": "cloud"}, "local, dask or slurm"),
         ({"workers": 0}, "at least 1"),
         ({"scheduler": "tcp://x"}, "only the dask engine"),
+        ({"name": "dask", "scheduler": "tcp://x", "workers": 2}, "has its own"),
+        ({"options": {"slurm_partition": "cpu"}}, "only the slurm engine"),
+        ({"name": "dask", "cluster": "local"}, "only the slurm engine"),
+        ({"name": "slurm", "cluster": "cloud"}, "slurm or local, got 'cloud'"),
+        ({"name": "slurm"}, "how many units run at once"),
     ],
 )
 def test_impossible_engines_are_refused(arguments: dict[str, object], message: str) -> None:

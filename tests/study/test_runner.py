@@ -68,10 +68,55 @@ def test_resuming_after_kill_9_is_byte_identical(tmp_path: Path) -> None:
     interrupted_equals_uninterrupted(tmp_path, kills=2, users=1)
 
 
+def start_smoke(folder: Path) -> subprocess.Popen[bytes]:
+    """The smoke study of a panel, as a person starts it, in a process group of its own."""
+    command = [sys.executable, "-c", "from sfihilo.cli import main; main()"]
+    options = ["--scale", "smoke", "--workers", "2", "--out", str(folder)]
+    return subprocess.Popen(
+        [*command, "study", "run", "A", *options],
+        # Tables name their commit, and somebody may commit while this runs: let it find none.
+        env={**os.environ, "GIT_DIR": os.devnull},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def everything_stored(folder: Path) -> dict[str, bytes]:
+    """Every file of a study but the lock, half-written ones, and the times, which do differ."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    kept = (path for path in files if path.name[0] != "." and path.name != "timings.jsonl")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in kept}
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_resuming_after_50_kills_is_byte_identical(tmp_path: Path) -> None:
-    interrupted_equals_uninterrupted(tmp_path, kills=50, users=3)
+    begun = time.perf_counter()
+    assert start_smoke(tmp_path / "whole").wait() == 0
+    length = time.perf_counter() - begun
+    whole = everything_stored(tmp_path / "whole")
+    assert len(whole) == 3 * 3 + 1  # users and rules, and study.json
+    moments = random.Random(7)
+    kills, halfway, attempt = 0, 0, 0
+    while kills < 50:  # a study that is done before its kill gives way to a new one
+        folder = tmp_path / f"interrupted{attempt}"
+        attempt += 1
+        while kills < 50:
+            process = start_smoke(folder)
+            # The first unit takes half the time: mostly before that, now and then after it.
+            moment = 0.8 * moments.random() ** 2 * length
+            try:
+                assert process.wait(moment) == 0
+                break
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            kills += 1
+            halfway += 1 < len(everything_stored(folder)) < len(whole)
+        assert start_smoke(folder).wait() == 0
+        assert everything_stored(folder) == whole
+    assert halfway > 0, "no kill ever found some units done and others not"
 
 
 def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
@@ -139,6 +184,44 @@ def test_a_table_is_sent_back_when_the_folder_is_not_shared(tmp_path: Path) -> N
     assert stored.content is None
     assert sent.content == Store(tmp_path, "paper").path(unit).read_bytes()
     assert execute(Job(unit, PROVENANCE, str(tmp_path))).seconds == 0
+
+
+def test_the_same_unit_again_gives_the_same_bytes() -> None:
+    job = Job(tiny_unit(queries=2), PROVENANCE, None)
+    assert execute(job).content == execute(job).content
+
+
+TWIN = "from sfihilo.querying import random\n\ndef rule(situation):\n    {}\n"
+
+
+def test_the_first_folder_of_the_search_path_is_searched_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    for name, body in (("own", "return random(situation)"), ("other", "raise ValueError")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "twin_rule.py").write_text(TWIN.format(body), encoding="utf-8")
+    unit = tiny_unit("twin_rule:rule", queries=2)
+    folders = (str(tmp_path / "own"), str(tmp_path / "other"))
+    try:
+        assert execute(Job(unit, PROVENANCE, None, folders)).content is not None
+    finally:
+        sys.modules.pop("twin_rule", None)
+
+
+def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
+    search_path: list[str] = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "same_name.py").write_text(TWIN.format("..."), encoding="utf-8")
+    try:
+        found = runner.own_rule(f"{tmp_path}/one/same_name.py:rule", search_path)
+        with pytest.raises(ValueError, match="another module is called same_name"):
+            runner.own_rule(f"{tmp_path}/two/same_name.py:rule", search_path)
+    finally:
+        sys.modules.pop("same_name", None)
+    assert found == "same_name:rule"
+    assert search_path == [str(tmp_path / "one")]
 
 
 def test_stale_partial_files_are_removed(tmp_path: Path) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
+from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_info
 
 from sfihilo.study import store as st
 from sfihilo.study.conditions import Unit
-from tests.study.tiny import PROVENANCE, tiny_unit, tiny_units
+from tests.study.tiny import EVALUATION, PEOPLE, PROVENANCE, tiny_unit, tiny_units
 
 TABLE = pd.DataFrame(
     {"query": [16, 16, 25], "metric": ["a", "b", "a"], "value": [0.1, 1 / 3, 1e-300]}
@@ -37,8 +41,38 @@ def test_a_table_reads_back_exactly_with_what_made_it(store: st.Store) -> None:
     assert about["key"] == unit.key
     assert about["settings"]["rule"] == "random"
     assert about["commit"] == "test"
-    assert set(about["environment"]) == {"python", "numpy", "scipy", "system", "cpu"}
     assert isinstance(about["user_seed"], int)
+
+
+def test_a_unit_says_how_it_was_measured_and_on_whom(store: st.Store) -> None:
+    fill(store, [tiny_unit()])
+    _, about = st.decode(store.path(tiny_unit()))
+    assert about["lean"] is True
+    assert about["evaluation"]["pairs_per_bin"] == EVALUATION.pairs_per_bin
+    assert about["users"]["calibration"] == PEOPLE.calibration
+    assert set(about["evaluation"]) == set(asdict(EVALUATION))
+
+
+def test_the_environment_names_all_that_the_last_digits_depend_on() -> None:
+    found = st.environment()
+    packages = ("numpy", "scipy", "optuna", "pandas", "pyarrow")
+    assert set(found) == {"python", *packages, "blas", "system", "cpu"}
+    assert found["numpy"] == np.__version__
+    assert found["optuna"] == metadata.version("optuna")
+    loaded = [info for info in threadpool_info() if info["user_api"] == "blas"]
+    assert loaded
+    for info in loaded:
+        assert f"{info['internal_api']} {info['version']}" in found["blas"]
+
+
+def test_a_blas_that_is_loaded_later_does_not_change_what_units_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = st.environment()
+    other = {"user_api": "blas", "internal_api": "mkl", "version": "2030"}
+    monkeypatch.setattr(st, "threadpool_info", lambda: [other])
+    assert st._blas() == "mkl 2030"
+    assert st.environment() == before
 
 
 def test_the_same_content_gives_the_same_bytes() -> None:
@@ -123,6 +157,64 @@ def test_a_folder_holds_one_kind_of_study(store: st.Store) -> None:
         store.agree(tiny_unit(queries=20))
 
 
+def without(store: st.Store, *names: str) -> None:
+    """Make the raw units those of a version that did not say so much yet."""
+    for path in store.units.glob("*.parquet"):
+        table, about = st.decode(path)
+        rest = {name: value for name, value in about.items() if name not in names}
+        path.write_bytes(st.encode(table, rest))
+
+
+def test_units_without_their_study_give_it_when_packed(store: st.Store) -> None:
+    store.agree(tiny_unit())
+    noted = store.study.read_bytes()
+    fill(store, tiny_units(2))
+    store.study.unlink()
+    store.pack()
+    assert store.study.read_bytes() == noted
+
+
+def test_units_of_an_older_version_are_read_and_packed_but_cannot_give_their_study(
+    store: st.Store,
+) -> None:
+    fill(store, tiny_units(1))
+    without(store, "evaluation", "users", "lean", "environment", "commit")
+    before = store.read()
+    store.pack()
+    assert not store.study.exists()
+    assert store.common() == {"queries": 12, "study_seed": 2026}
+    assert store.origins() == set()
+    fill(store, [tiny_unit(user=7)])  # of today's version, beside them
+    store.pack()
+    after = store.read()
+    pd.testing.assert_frame_equal(after[after["user"] == 0].reset_index(drop=True), before)
+    assert json.loads(store.study.read_text())["lean"] is True
+
+
+def test_what_units_say_binds_as_much_as_study_json(store: st.Store) -> None:
+    fill(store, tiny_units(1))
+    with pytest.raises(ValueError, match=r"other queries .*12.*20.*--out"):
+        store.agree(tiny_unit(queries=20))
+    assert not store.study.exists()
+    store.agree(tiny_unit())
+    assert store.study.exists()
+
+
+def test_units_of_two_studies_are_not_packed(store: st.Store) -> None:
+    fill(store, [tiny_unit(), tiny_unit(user=1, queries=20)])
+    with pytest.raises(ValueError, match=r"u001 is of another study .* queries 12, got 20"):
+        store.pack()
+    assert not store.packed.exists()
+
+
+def test_units_of_another_study_than_the_folder_says_are_not_packed(store: st.Store) -> None:
+    store.agree(tiny_unit(queries=20))
+    fill(store, [tiny_unit()])
+    with pytest.raises(ValueError, match=r"u000 is of another study .* queries 20, got 12"):
+        store.pack()
+    assert [path.name for path in store.packed.iterdir()] == ["study.json"]
+
+
 def test_timings_survive_a_line_cut_short(store: st.Store) -> None:
     store.note_timing(tiny_unit(), 1.5)
     with store.timings.open("a") as file:
@@ -155,6 +247,9 @@ def test_results_of_all_presets_and_export(tmp_path: Path) -> None:
 def test_no_results_say_so(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no results"):
         st.read_results(tmp_path)
+    with pytest.raises(ValueError, match="no results"):
+        st.export(tmp_path, tmp_path / "csv")
+    assert not (tmp_path / "csv").exists()
 
 
 def test_foreign_tables_are_refused(tmp_path: Path) -> None:

@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
-from tqdm import tqdm
 
 from sfihilo.study import runner, store
 from sfihilo.study.conditions import BASE, Preset, Unit
 from sfihilo.study.engines import Engine
 from sfihilo.study.evaluation import EvaluationSettings
-from sfihilo.study.lock import FolderBusyError
 from sfihilo.study.panels import (
     EVERY_PANEL,
     RANDOM,
@@ -31,6 +29,7 @@ from sfihilo.study.panels import (
     with_reward,
     with_rules,
 )
+from sfihilo.study.progress import Bar
 from sfihilo.study.store import Store
 from sfihilo.study.users import UserSettings
 
@@ -132,7 +131,10 @@ def run(  # noqa: PLR0913 - each is an option of the command line
     ] = None,
     slurm: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A submitit parameter, e.g. slurm_partition=cpu."),
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="A submitit parameter, e.g. slurm_partition=cpu; cluster=local needs no Slurm.",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for results; by default results, or results-smoke.")
@@ -142,7 +144,8 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         typer.Option(help="Only this rule: a name, module:function, or file.py:function."),
     ] = None,
     reward: Annotated[
-        str | None, typer.Option(help="Your own reward features: module:function.")
+        str | None,
+        typer.Option(help="Your own reward features: module:function, or file.py:function."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is left.")] = False,
     as_json: JsonOption = False,
@@ -151,26 +154,38 @@ def run(  # noqa: PLR0913 - each is an option of the command line
     size = SCALES[scale.value]
     where = Store(out or size.results, preset.value)
     search = [os.getcwd()]
-    try:
+    with _explained():
         rows = for_preset(panel_rows(panels or []), preset.value)
         rows = _changed(rows, rule or [], reward, search)
         units = _units(rows, size, preset.value, users, queries)
+        parameters = _parameters(slurm or [])
         chosen = Engine(
             name=engine.value,
             workers=workers,
             scheduler=scheduler,
             folder=where.results / "slurm",
-            options=_parameters(slurm or []),
+            cluster=parameters.pop("cluster", None),
+            options=parameters,
         )
-        if not dry_run:
-            where.agree(units[0])
-    except ValueError as error:
-        _refuse(error)
-    left = runner.pending(units, where)
+        _check_folder(where.results)
+        left = runner.pending(units, where)
     if dry_run:
         _say_left(units, left, as_json)
         return
-    _run(units, left, where, chosen, search, as_json)
+    with _explained():
+        at_once = chosen.ready()
+        where.agree(units[0])
+    _run(units, left, where, chosen, at_once, search, as_json)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """What was asked for and cannot be done ends the command with one sentence."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from None
 
 
 def _changed(
@@ -178,24 +193,13 @@ def _changed(
 ) -> list[Row]:
     """The panels' rows as they are, or with the user's own rules or reward model."""
     if rules:
-        rows = with_rules(rows, [_importable(rule, search) for rule in rules])
+        rows = with_rules(rows, [runner.own_rule(name, search) for name in rules])
     if reward is not None:
-        rows = with_reward(rows, _importable(reward, search))
+        outcome_dims = {row.condition.visible for row in rows}
+        rows = with_reward(rows, runner.own_reward(reward, search, outcome_dims))
     if not rows:
         raise ValueError("nothing to run: these panels are drawn from the users themselves")
     return rows
-
-
-def _importable(name: str, search: list[str]) -> str:
-    """``folder/file.py:function`` as ``file:function``, with the folder on the search path."""
-    path, colon, function = name.rpartition(":")
-    if not colon or not path.endswith(".py"):
-        return name
-    file = Path(path)
-    if not file.is_file():
-        raise ValueError(f"{name}: there is no file {file}")
-    search.insert(0, str(file.resolve().parent))
-    return f"{file.stem}:{function}"
 
 
 def _units(
@@ -218,15 +222,17 @@ def _parameters(pairs: Sequence[str]) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
-        if not equals:
+        if not name or not equals:
             raise ValueError(f"--slurm: expected KEY=VALUE, got {pair!r}")
         parameters[name] = int(value) if value.lstrip("-").isdigit() else value
     return parameters
 
 
-def _refuse(error: Exception) -> NoReturn:
-    typer.echo(f"Error: {error}", err=True)
-    raise typer.Exit(2)
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder that a file is in the way of."""
+    for path in (folder, *folder.parents):
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"--out: expected a folder, got the file {path}")
 
 
 def _say_left(units: Sequence[Unit], left: Sequence[Unit], as_json: bool) -> None:
@@ -238,56 +244,16 @@ def _say_left(units: Sequence[Unit], left: Sequence[Unit], as_json: bool) -> Non
     typer.echo(f"{len(left)} of {len(units)} units are left.", err=True)
 
 
-class Bar:
-    """Progress for a person: a bar in a terminal, a line now and then in a log."""
-
-    def __init__(self, total: int, done: int, forecast: runner.Forecast) -> None:
-        self.forecast = forecast
-        terminal = sys.stderr.isatty()
-        self.bar = tqdm(
-            total=total,
-            initial=done,
-            unit="unit",
-            file=sys.stderr,
-            mininterval=0.1 if terminal else 30,
-            bar_format="{n_fmt}/{total_fmt} units |{bar:30}| {elapsed} passed{postfix}",
-            postfix=self._to_go(),
-        )
-
-    def note(self, unit: Unit, seconds: float | None) -> None:
-        """One more unit is done (seconds) or failed (None)."""
-        self.forecast.finish(unit, seconds)
-        self.bar.set_postfix_str(self._to_go(), refresh=False)
-        self.bar.update()
-
-    def _to_go(self) -> str:
-        return f"{duration(self.forecast.seconds_to_go())} to go"
-
-    def close(self) -> None:
-        """Leave the line as it is."""
-        self.bar.close()
-
-
-def duration(seconds: float | None) -> str:
-    """Time for a person, no more precise than it is known."""
-    if seconds is None:
-        return "unknown time"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
-
-
 def _run(
     units: Sequence[Unit],
     left: Sequence[Unit],
     where: Store,
     engine: Engine,
+    at_once: int,
     search: Sequence[str],
     as_json: bool,
 ) -> None:
-    forecast = runner.Forecast(engine.count, list(left))
+    forecast = runner.Forecast(at_once, list(left))
     for timing in where.read_timings():
         if timing["queries"] == units[0].queries:
             forecast.learn(timing["condition"], timing["rule"], timing["seconds"])
@@ -295,12 +261,11 @@ def _run(
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     bar = Bar(len(units), len(units) - len(left), forecast)
     try:
-        report = runner.run(units, where, engine, bar, search)
+        with _explained():
+            report = runner.run(units, where, engine, bar, search)
     except KeyboardInterrupt:
         typer.echo("Stopped. Finished units are kept: the same command goes on.", err=True)
         raise typer.Exit(130) from None
-    except FolderBusyError as error:
-        _refuse(error)
     finally:
         bar.close()
         signal.signal(signal.SIGTERM, before)
@@ -323,12 +288,20 @@ def _say_report(report: runner.Report, where: Store, as_json: bool) -> None:
 def pack(results: ResultsOption = Path("results")) -> None:
     """Fold the units' files into one small table a condition, which can be committed."""
     folder = results / "units"
-    presets = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    if not presets:
-        _refuse(ValueError(f"{folder}: no units here"))
-    for preset in presets:
-        for path in Store(results, preset).pack():
+    with _explained():
+        presets = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        if not presets:
+            raise ValueError(f"{folder}: no units here")
+        written = {preset: Store(results, preset).pack() for preset in presets}
+    for preset, paths in written.items():
+        for path in paths:
             typer.echo(f"{path}  {path.stat().st_size / 1024:.0f} kB")
+        if paths and not Store(results, preset).study.exists():
+            typer.echo(
+                f"{results / preset} has no study.json, and its units are too old to give one: "
+                "copy it from where they were computed, or run their command again here.",
+                err=True,
+            )
 
 
 @app.command("export")
@@ -337,10 +310,8 @@ def export_tables(
     out: Annotated[Path, typer.Option(help="Folder for the CSV files.")] = Path("results-csv"),
 ) -> None:
     """All results as CSV files, one a preset and condition."""
-    try:
+    with _explained():
         written = store.export(results, out)
-    except ValueError as error:
-        _refuse(error)
     for path in written:
         typer.echo(str(path))
 
@@ -353,10 +324,8 @@ def figures(
     """Draw every figure for which there are results, as PNG and PDF."""
     from sfihilo.study.figures import make_all
 
-    try:
+    with _explained():
         written = make_all(results, out or results / "figures")
-    except ValueError as error:
-        _refuse(error)
     for path in written:
         typer.echo(str(path))
 
@@ -369,10 +338,8 @@ def claims(
     """Put the results beside the paper's claims, one by one, on a page in Markdown."""
     from sfihilo.study.claims_page import write_page
 
-    try:
+    with _explained():
         path = write_page(results, out)
-    except ValueError as error:
-        _refuse(error)
     typer.echo(str(path))
 
 
@@ -391,10 +358,8 @@ def compare(
     """Two result sets on the same users, with paired statistics."""
     from sfihilo.study import compare as comparison
 
-    try:
+    with _explained():
         table = comparison.compare(first, second, rules)
-    except ValueError as error:
-        _refuse(error)
     typer.echo(comparison.as_json(table) if as_json else comparison.as_text(table))
 
 

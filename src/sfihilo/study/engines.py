@@ -2,7 +2,8 @@
 
 local   loky processes on this machine
 dask    its own local cluster, or any running scheduler
-slurm   job arrays through submitit, which keeps its own files in a folder that all nodes see
+slurm   job arrays through submitit, which keeps its own files in a folder that all nodes see;
+        its local cluster is processes of this machine, to try it where there is no Slurm
 
 An executor may lose work when a worker dies. ``LOST`` names the errors that mean this; the runner
 submits such units again. Any other error is the unit's own.
@@ -10,20 +11,34 @@ submits such units again. Any other error is the unit's own.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+)
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 EngineName = Literal["local", "dask", "slurm"]
+_PATIENCE = "10s"  # with a scheduler that does not answer
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class EngineError(ValueError):
+    """The engine cannot run here and now."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +49,7 @@ class Engine:
     workers: int | None = None
     scheduler: str | None = None
     folder: Path = Path("slurm")
-    cluster: str | None = None  # submitit's word: None finds Slurm, "local" tries it without one
+    cluster: str | None = None  # submitit's word: "slurm" if not said, "local" tries it without
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -44,6 +59,26 @@ class Engine:
             raise ValueError(f"workers: expected at least 1, got {self.workers}")
         if self.scheduler is not None and self.name != "dask":
             raise ValueError("scheduler: only the dask engine takes one")
+        if self.scheduler is not None and self.workers is not None:
+            raise ValueError("workers: a running scheduler has its own, they cannot be chosen")
+        self._check_slurm()
+
+    def _check_slurm(self) -> None:
+        if self.name != "slurm":
+            if self.options or self.cluster is not None:
+                raise ValueError("slurm: only the slurm engine takes submitit's parameters")
+            return
+        if self.cluster not in (None, "slurm", "local"):
+            raise ValueError(f"cluster: expected slurm or local, got {self.cluster!r}")
+        if not self.is_here and self.workers is None:
+            raise ValueError("workers: the slurm engine must be told how many units run at once")
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this machine's cores do the work, and no cluster's."""
+        if self.name == "slurm":
+            return self.cluster == "local"
+        return self.scheduler is None
 
     @property
     def shares_files(self) -> bool:
@@ -52,8 +87,25 @@ class Engine:
 
     @property
     def count(self) -> int:
-        """How many units run at once, as far as is known."""
+        """How many units run at once: as asked for, or one a core of this machine."""
         return self.workers or (os.cpu_count() or 1)
+
+    def ready(self) -> int:
+        """How many units it runs at once; an EngineError when it cannot run any, and why."""
+        if self.name == "slurm":
+            if not self.is_here and not (shutil.which("srun") and shutil.which("sbatch")):
+                raise EngineError(
+                    "there is no Slurm here: expected srun and sbatch on the PATH "
+                    "(--slurm cluster=local tries the engine without)"
+                )
+            with tempfile.TemporaryDirectory() as folder:
+                _submitit(self, Path(folder))
+        if self.scheduler is None:
+            return self.count
+        # In a thread, because a notebook's own has a running loop already.
+        with ThreadPoolExecutor(1) as thread:
+            threads = thread.submit(asyncio.run, _threads(self.scheduler)).result()
+        return max(1, threads)  # a cluster that grows with its work has no worker yet
 
     @contextmanager
     def start(self) -> Iterator[Executor]:
@@ -106,6 +158,7 @@ def _dask(engine: Engine) -> Iterator[Executor]:
     from distributed import Client, LocalCluster
 
     if engine.scheduler is not None:
+        engine.ready()
         with Client(engine.scheduler) as client:
             yield client.get_executor(pure=False)
         return
@@ -123,28 +176,61 @@ def _dask(engine: Engine) -> Iterator[Executor]:
         yield client.get_executor(pure=False)
 
 
+async def _threads(scheduler: str) -> int:
+    """How many threads the workers of a running scheduler have, if it can be reached."""
+    from distributed import Client
+
+    # Asynchronous, because only such a client can be closed when it could not connect; another
+    # one's thread would stay, and lock up later clients of this process.
+    client = Client(scheduler, asynchronous=True, set_as_default=False, timeout=_PATIENCE)
+    try:
+        await client
+        threads: dict[str, int] = await client.nthreads()
+    except (OSError, TypeError, ValueError) as error:
+        raise EngineError(f"the scheduler {scheduler!r} cannot be reached: {error}") from error
+    finally:
+        await client.close()
+    return sum(threads.values())
+
+
 @contextmanager
 def _slurm(engine: Engine) -> Iterator[Executor]:
-    import submitit
-
-    executor = submitit.AutoExecutor(folder=engine.folder, cluster=engine.cluster)
-    parameters = {"name": "sfihilo", "timeout_min": 720, "cpus_per_task": 1, "mem_gb": 4}
-    if engine.cluster is None:
-        parameters["slurm_array_parallelism"] = engine.count
-    executor.update_parameters(**{**parameters, **engine.options})
-    adapter = SubmititExecutor(executor)
+    # Slurm counts the running tasks of an array itself; the local cluster starts all it is given.
+    limit = engine.count if engine.is_here else None
+    adapter = SubmititExecutor(_submitit(engine, engine.folder), limit=limit)
     try:
         yield adapter
     finally:
         adapter.shutdown(wait=True, cancel_futures=True)
 
 
-class SubmititExecutor(Executor):
-    """submitit as a standard executor: submissions that come together become one job array."""
+def _submitit(engine: Engine, folder: Path) -> Any:
+    """submitit's executor with the engine's parameters."""
+    import submitit
 
-    def __init__(self, executor: Any, *, gather: float = 0.3, poll: float = 0.2) -> None:
+    executor = submitit.AutoExecutor(folder=folder, cluster=engine.cluster or "slurm")
+    parameters = {"name": "sfihilo", "timeout_min": 720, "cpus_per_task": 1, "mem_gb": 4}
+    if not engine.is_here:
+        parameters["slurm_array_parallelism"] = engine.count
+    try:
+        executor.update_parameters(**{**parameters, **engine.options})
+    except (AssertionError, NameError, TypeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]  # a list of everything it knows follows
+        raise EngineError(f"slurm: submitit refuses its parameters: {reason}") from error
+    return executor
+
+
+class SubmititExecutor(Executor):
+    """submitit as a standard executor: submissions that come together become one job array.
+
+    With a limit, no more jobs than that are under way at once.
+    """
+
+    def __init__(
+        self, executor: Any, *, limit: int | None = None, gather: float = 0.3, poll: float = 0.2
+    ) -> None:
         self._executor = executor
-        self._gather, self._poll = gather, poll
+        self._limit, self._gather, self._poll = limit, gather, poll
         self._waiting: list[tuple[Future[Any], Callable[[], Any]]] = []
         self._running: dict[Future[Any], Any] = {}
         self._lock = threading.Lock()
@@ -164,20 +250,22 @@ class SubmititExecutor(Executor):
         if cancel_futures:
             with self._lock:
                 futures = [future for future, _ in self._waiting]
-                jobs = list(self._running.values())
                 self._waiting.clear()
             for future in futures:
                 future.cancel()
-            for job in jobs:
-                if not job.done():
-                    job.cancel(check=False)
-            self._closed.set()
         else:
             while wait and (self._waiting or self._running):
                 time.sleep(self._poll)
-            self._closed.set()
+        self._closed.set()
         if wait:
             self._thread.join()
+        if cancel_futures:
+            # Only now: the thread may have been submitting, and its last jobs must go too.
+            with self._lock:
+                jobs = list(self._running.values())
+            for job in jobs:
+                if not job.done():
+                    job.cancel(check=False)
 
     def _serve(self) -> None:
         while not self._closed.wait(self._poll):
@@ -187,14 +275,15 @@ class SubmititExecutor(Executor):
     def _launch(self) -> None:
         with self._lock:
             before = len(self._waiting)
-        if not before:
+            room = before if self._limit is None else self._limit - len(self._running)
+        if not before or not room:
             return
         time.sleep(self._gather)
         with self._lock:
             if len(self._waiting) != before:
                 return  # more are still coming: they belong to the same array
-            batch = [item for item in self._waiting if item[0].set_running_or_notify_cancel()]
-            self._waiting.clear()
+            taken, self._waiting = self._waiting[:room], self._waiting[room:]
+            batch = [item for item in taken if item[0].set_running_or_notify_cancel()]
         if not batch:
             return
         try:

@@ -11,15 +11,18 @@ import sys
 import time
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
+from sfihilo.inverse import InverseSettings, feature_map
+from sfihilo.rules import rule
 from sfihilo.study.conditions import Unit
 from sfihilo.study.engines import Engine, lost_errors
 from sfihilo.study.lock import only_run
@@ -101,7 +104,7 @@ class Forecast:
 
 def execute(job: Job) -> Finished:
     """In a worker: compute one unit with one BLAS thread, and store it if the folder is shared."""
-    for folder in job.search_path:
+    for folder in reversed(job.search_path):  # so that the first is searched first
         if folder not in sys.path:
             sys.path.insert(0, folder)
     store = Store(Path(job.results), job.unit.preset) if job.results is not None else None
@@ -116,6 +119,57 @@ def execute(job: Job) -> Finished:
         return Finished(seconds, content)
     store.write(job.unit, content)
     return Finished(seconds, None)
+
+
+def own_rule(name: str, search_path: list[str]) -> str:
+    """A rule's name as workers import it; a ValueError now if they could not."""
+    return _resolved("rule", name, search_path, rule)
+
+
+def own_reward(name: str, search_path: list[str], outcome_dims: Iterable[int]) -> str:
+    """The same for reward features, which are tried on so many outcomes each."""
+
+    def try_out(importable: str) -> None:
+        for dim in outcome_dims:
+            settings = InverseSettings(features=importable)
+            features = feature_map(settings, dim, np.random.default_rng(0))
+            features(np.full((2, dim), 0.5))
+
+    return _resolved("reward", name, search_path, try_out)
+
+
+def _resolved(
+    what: str, name: str, search_path: list[str], resolve: Callable[[str], object]
+) -> str:
+    before = sys.path[:]
+    try:
+        importable = _importable(name, search_path)
+        sys.path[:0] = search_path
+        resolve(importable)
+    except ValueError as error:
+        raise ValueError(f"{what} {name!r}: {error}") from error
+    except (Exception, SystemExit) as error:  # a user's file may do anything when imported
+        raise ValueError(f"{what} {name!r}: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path[:] = before
+    return importable
+
+
+def _importable(name: str, search_path: list[str]) -> str:
+    """``folder/file.py:function`` as ``file:function``, with the folder first on the path."""
+    path, _, function = name.rpartition(":")
+    if name.endswith(".py"):
+        raise ValueError("expected file.py:function, got a file alone")
+    if not path.endswith(".py"):
+        return name
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise ValueError(f"there is no file {path}")
+    loaded = sys.modules.get(file.stem)
+    if loaded is not None and Path(getattr(loaded, "__file__", None) or "").resolve() != file:
+        raise ValueError(f"another module is called {file.stem}: give the file another name")
+    search_path.insert(0, str(file.parent))
+    return f"{file.stem}:{function}"
 
 
 def pending(units: Sequence[Unit], store: Store) -> list[Unit]:

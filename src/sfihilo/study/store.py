@@ -23,15 +23,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import scipy
+import scipy.linalg  # noqa: F401 - brings its own BLAS, which is asked for below
+from threadpoolctl import threadpool_info
 
 from sfihilo.study.conditions import Unit, derived_seed, learner_settings
 
 _META = b"sfihilo"
+_SHARED = ("queries", "study_seed", "evaluation", "users", "lean")
 COLUMNS = ("preset", "condition", "rule", "user", "query", "metric", "value")
 
 
@@ -44,11 +45,14 @@ class Provenance:
 
     @staticmethod
     def here() -> Provenance:
-        try:
-            version = metadata.version("sfihilo")
-        except metadata.PackageNotFoundError:
-            version = "unknown"
-        return Provenance(version, _commit(Path(__file__).parent))
+        return Provenance(_version("sfihilo"), _commit(Path(__file__).parent))
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def _commit(folder: Path) -> str:
@@ -72,11 +76,23 @@ def environment() -> dict[str, str]:
     """What the last digits of a result depend on."""
     return {
         "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
+        **{name: _version(name) for name in ("numpy", "scipy", "optuna", "pandas", "pyarrow")},
+        "blas": _BLAS,
         "system": f"{platform.system()} {platform.machine()}",
         "cpu": _cpu(),
     }
+
+
+def _blas() -> str:
+    """The linear algebra that NumPy and SciPy brought, with the kernels it chose for this CPU."""
+    parts = ("internal_api", "version", "architecture")
+    found = [info for info in threadpool_info() if info["user_api"] == "blas"]
+    names = {" ".join(str(info[part]) for part in parts if info.get(part)) for info in found}
+    return ", ".join(sorted(names)) or "unknown"
+
+
+# A user's own rule may load another one; a unit's bytes must not tell what its worker ran before.
+_BLAS = _blas()
 
 
 def _cpu() -> str:
@@ -96,8 +112,7 @@ def describe(unit: Unit, provenance: Provenance) -> dict[str, Any]:
         "condition": asdict(unit.condition),
         "rule": unit.rule,
         "user": unit.user,
-        "queries": unit.queries,
-        "study_seed": unit.study_seed,
+        **shared(unit),
         "user_seed": derived_seed(unit.study_seed, unit.user, "user"),
         "learner_seed": derived_seed(unit.study_seed, unit.user, "learner"),
         "settings": learner_settings(unit).to_dict(),
@@ -136,10 +151,15 @@ def _parquet(table: pa.Table) -> bytes:
 def decode(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     """A stored table and what it says about itself."""
     table = pq.read_table(path)
-    raw = (table.schema.metadata or {}).get(_META)
+    return table.to_pandas(), _about(path, table.schema)
+
+
+def _about(path: Path, schema: pa.Schema) -> dict[str, Any]:
+    raw = (schema.metadata or {}).get(_META)
     if raw is None:
         raise ValueError(f"{path}: not a table of a sfihilo study")
-    return table.to_pandas(), json.loads(raw)
+    about: dict[str, Any] = json.loads(raw)
+    return about
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -179,6 +199,10 @@ class Store:
         return self.results / self.preset
 
     @property
+    def study(self) -> Path:
+        return self.packed / "study.json"
+
+    @property
     def timings(self) -> Path:
         return self.packed / "timings.jsonl"
 
@@ -198,19 +222,28 @@ class Store:
     def agree(self, unit: Unit) -> None:
         """Refuse to mix units of different budgets, seeds or evaluations in one folder."""
         wanted = json.loads(json.dumps(shared(unit)))
-        path = self.packed / "study.json"
-        if not path.exists():
-            write_atomically(path, (json.dumps(wanted, indent=1, sort_keys=True) + "\n").encode())
-            return
-        found = json.loads(path.read_text())
+        found = self.common()
         # A folder of an older version may not say all that is said today.
         names = [name for name in wanted if name in found and found[name] != wanted[name]]
         if names:
             raise ValueError(
-                f"{path.parent} holds a study with other {', '.join(names)} "
+                f"{self.packed} holds a study with other {', '.join(names)} "
                 f"(there: {[found.get(name) for name in names]}, "
                 f"asked for: {[wanted[name] for name in names]}); choose another folder with --out"
             )
+        self._note_study(wanted)
+
+    def common(self) -> dict[str, Any]:
+        """What all units share, by study.json, or else as far as they say so themselves."""
+        if self.study.exists():
+            noted: dict[str, Any] = json.loads(self.study.read_text())
+            return noted
+        return _common(self._abouts())
+
+    def _note_study(self, common: Mapping[str, Any]) -> None:
+        if not self.study.exists():
+            text = json.dumps(common, indent=1, sort_keys=True) + "\n"
+            write_atomically(self.study, text.encode())
 
     def note_timing(self, unit: Unit, seconds: float) -> None:
         """Wall time of a unit, one line each; never part of the reproducible tables."""
@@ -241,13 +274,16 @@ class Store:
 
     def origins(self) -> set[tuple[str, str, str]]:
         """Version, commit and processor behind all units that are stored."""
-        abouts = [about for path in _sorted(self.packed) for about in _packed_units(path)]
-        abouts += [decode(path)[1] for path in _sorted(self.units)]
         return {
             (about["version"], about["commit"], about["environment"]["cpu"])
-            for about in abouts
+            for about in self._abouts()
             if "commit" in about
         }
+
+    def _abouts(self) -> list[dict[str, Any]]:
+        """What all stored units say about themselves, packed ones first."""
+        packed = [about for path in _sorted(self.packed) for about in _packed_units(path)]
+        return packed + [_about(path, pq.read_schema(path)) for path in _sorted(self.units)]
 
     def read(self) -> pd.DataFrame:
         """All results of the preset, packed and raw, as one tidy table with COLUMNS."""
@@ -263,7 +299,12 @@ class Store:
         return table.sort_values(order, kind="stable", ignore_index=True)[list(COLUMNS)]
 
     def pack(self) -> list[Path]:
-        """Fold the raw units into one small table a condition; raw files stay where they are."""
+        """Fold the raw units into one small table a condition; raw files stay where they are.
+
+        Units may have been brought here from elsewhere without their study.json: then they give it,
+        unless they are of an older version, which says less.
+        """
+        common = _common([self.common(), *self._abouts()])
         raw = [decode(path) for path in _sorted(self.units)]
         names = sorted({about["condition"]["name"] for _, about in raw})
         written = []
@@ -274,18 +315,28 @@ class Store:
             if not path.exists() or path.read_bytes() != content:
                 write_atomically(path, content)
             written.append(path)
+        if common.keys() >= set(_SHARED):
+            self._note_study(common)
         return written
 
 
 def shared(unit: Unit) -> dict[str, Any]:
     """What every unit of a preset's folder has in common."""
-    return {
-        "queries": unit.queries,
-        "study_seed": unit.study_seed,
-        "evaluation": asdict(unit.evaluation),
-        "users": asdict(unit.users),
-        "lean": unit.lean,
-    }
+    record = asdict(unit)
+    return {name: record[name] for name in _SHARED}
+
+
+def _common(abouts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What these descriptions say of the study as a whole; refuses those of two studies."""
+    common: dict[str, Any] = {}
+    for about in abouts:
+        for name in _SHARED:
+            if name in about and common.setdefault(name, about[name]) != about[name]:
+                raise ValueError(
+                    f"{about.get('key', 'a unit')} is of another study than the others here: "
+                    f"expected {name} {common[name]}, got {about[name]}"
+                )
+    return common
 
 
 def read_results(results: Path) -> pd.DataFrame:
@@ -301,9 +352,10 @@ def read_results(results: Path) -> pd.DataFrame:
 
 def export(results: Path, out: Path) -> list[Path]:
     """One CSV file a preset and condition."""
+    results_table = read_results(results)
     out.mkdir(parents=True, exist_ok=True)
     written = []
-    for (preset, condition), table in read_results(results).groupby(["preset", "condition"]):
+    for (preset, condition), table in results_table.groupby(["preset", "condition"]):
         path = out / f"{preset}-{condition}.csv"
         table.to_csv(path, index=False)
         written.append(path)
@@ -329,10 +381,7 @@ def _without(table: pd.DataFrame, keys: set[tuple[str, str, int]]) -> pd.DataFra
 
 
 def _packed_units(path: Path) -> list[dict[str, Any]]:
-    raw = (pq.read_schema(path).metadata or {}).get(_META)
-    if raw is None:
-        raise ValueError(f"{path}: not a table of a sfihilo study")
-    about = json.loads(raw)
+    about = _about(path, pq.read_schema(path))
     common: list[dict[str, Any]] = about["common"]
     return [{**common[unit["common"]], **unit} for unit in about["units"]]
 
