@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_info
 
+from sfihilo.study import provenance
 from sfihilo.study import store as st
 from sfihilo.study.conditions import Unit
 from tests.study.tiny import EVALUATION, PEOPLE, PROVENANCE, tiny_unit, tiny_units
@@ -25,7 +26,7 @@ TABLE = pd.DataFrame(
 def fill(store: st.Store, units: list[Unit]) -> None:
     for unit in units:
         table = TABLE.assign(value=TABLE["value"] + unit.user)
-        store.write(unit, st.encode(table, st.describe(unit, PROVENANCE)))
+        store.write(unit, st.encode(table, provenance.describe(unit, PROVENANCE)))
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def store(tmp_path: Path) -> st.Store:
 
 def test_a_table_reads_back_exactly_with_what_made_it(store: st.Store) -> None:
     unit = tiny_unit("random", user=3)
-    store.write(unit, st.encode(TABLE, st.describe(unit, PROVENANCE)))
+    store.write(unit, st.encode(TABLE, provenance.describe(unit, PROVENANCE)))
     table, about = st.decode(store.path(unit))
     pd.testing.assert_frame_equal(table, TABLE, check_dtype=False)
     assert about["key"] == unit.key
@@ -54,7 +55,7 @@ def test_a_unit_says_how_it_was_measured_and_on_whom(store: st.Store) -> None:
 
 
 def test_the_environment_names_all_that_the_last_digits_depend_on() -> None:
-    found = st.environment()
+    found = provenance.environment()
     packages = ("numpy", "scipy", "optuna", "pandas", "pyarrow")
     assert set(found) == {"python", *packages, "blas", "system", "cpu"}
     assert found["numpy"] == np.__version__
@@ -68,15 +69,15 @@ def test_the_environment_names_all_that_the_last_digits_depend_on() -> None:
 def test_a_blas_that_is_loaded_later_does_not_change_what_units_say(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before = st.environment()
+    before = provenance.environment()
     other = {"user_api": "blas", "internal_api": "mkl", "version": "2030"}
-    monkeypatch.setattr(st, "threadpool_info", lambda: [other])
-    assert st._blas() == "mkl 2030"
-    assert st.environment() == before
+    monkeypatch.setattr(provenance, "threadpool_info", lambda: [other])
+    assert provenance._blas() == "mkl 2030"
+    assert provenance.environment() == before
 
 
 def test_the_same_content_gives_the_same_bytes() -> None:
-    about = st.describe(tiny_unit(), PROVENANCE)
+    about = provenance.describe(tiny_unit(), PROVENANCE)
     assert st.encode(TABLE, about) == st.encode(TABLE.copy(), dict(reversed(about.items())))
 
 
@@ -117,7 +118,7 @@ def test_packing_again_adds_and_replaces(store: st.Store) -> None:
         raw.unlink()
     changed = tiny_unit("random", user=1)
     table = TABLE.assign(value=[7.0, 8.0, 9.0])
-    store.write(changed, st.encode(table, st.describe(changed, PROVENANCE)))
+    store.write(changed, st.encode(table, provenance.describe(changed, PROVENANCE)))
     fill(store, [tiny_unit("random", user=5)])
     store.pack()
     read = store.read()
@@ -145,7 +146,7 @@ def test_a_full_pack_is_small(store: st.Store) -> None:
     for unit in tiny_units(20):
         values = pd.Series(range(350)).mul(0.7310585).add(unit.user).pow(0.5)
         table = pd.DataFrame({"query": queries[:350], "metric": names[:350], "value": values})
-        store.write(unit, st.encode(table, st.describe(unit, PROVENANCE)))
+        store.write(unit, st.encode(table, provenance.describe(unit, PROVENANCE)))
     (path,) = store.pack()
     assert path.stat().st_size < 40 * 8000
 

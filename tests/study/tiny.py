@@ -11,8 +11,9 @@ import psutil
 from sfihilo.study.conditions import Condition, Preset, Unit
 from sfihilo.study.engines import Engine
 from sfihilo.study.evaluation import EvaluationSettings
+from sfihilo.study.provenance import Provenance
 from sfihilo.study.runner import run
-from sfihilo.study.store import Provenance, Store
+from sfihilo.study.store import Store
 from sfihilo.study.users import HeadSettings, UserSettings
 
 TINY = Condition("tiny", policy_dim=2, outcome_dim=2)

@@ -26,8 +26,9 @@ from sfihilo.rules import rule
 from sfihilo.study.conditions import Unit
 from sfihilo.study.engines import Engine, lost_errors
 from sfihilo.study.lock import only_run
+from sfihilo.study.provenance import Provenance, describe
 from sfihilo.study.simulate import run_unit
-from sfihilo.study.store import Provenance, Store, describe, encode
+from sfihilo.study.store import Store, encode
 
 _STALE_SECONDS = 3600
 _STRIKES = 2  # how often a unit may take its worker down while it is alone
