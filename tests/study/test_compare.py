@@ -12,6 +12,7 @@ import pytest
 
 from sfihilo.study import compare
 from sfihilo.study.conditions import BASE, Condition, Preset, Unit
+from sfihilo.study.provenance import Provenance, describe
 from sfihilo.study.store import Store, encode
 from tests.study.invented import invented
 
@@ -63,6 +64,17 @@ def test_differences_are_paired_over_common_users(two_sets: tuple[Path, Path]) -
     assert row["second"] == pytest.approx(0.8 * 0.05 * 1.05)
     assert row["change"] == pytest.approx(-0.2)
     assert row["low"] <= row["difference"] <= row["high"] < 0
+
+
+def test_units_themselves_say_that_two_sets_are_of_other_people(tmp_path: Path) -> None:
+    table = invented(1, ["paper"], ["base"])[["query", "metric", "value"]]
+    for folder, seed in (("one", 0), ("two", 7)):
+        unit = replace(UNIT, study_seed=seed)
+        about = describe(unit, Provenance("0", "unknown"))
+        Store(tmp_path / folder, "paper").write(unit, encode(table, about))
+    assert not list(tmp_path.rglob("study.json"))
+    with pytest.raises(ValueError, match="their study_seed differ"):
+        compare.compare(tmp_path / "one", tmp_path / "two")
 
 
 def test_no_difference_is_reported_as_none(two_sets: tuple[Path, Path]) -> None:

@@ -8,7 +8,6 @@ rules of a measure.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from math import nan
 from pathlib import Path
@@ -109,24 +108,15 @@ def _children(path: Path) -> list[Path]:
 
 def shared_measures(first: Path, second: Path) -> tuple[str, ...]:
     """The measures that two studies can be compared by; refuses studies of other people."""
-    one, two = _about(store_of(first)), _about(store_of(second))
-    if one is None or two is None:
-        return MEASURES
+    one, two = store_of(first).common(), store_of(second).common()
     for name in ("study_seed", "users", "evaluation"):
-        if one.get(name) != two.get(name):
+        # Units of an early version do not say everything; what both say must agree.
+        if name in one and name in two and one[name] != two[name]:
             raise ValueError(
                 f"{first} and {second} cannot be paired: their {name} differ "
-                f"({one.get(name)} and {two.get(name)})"
+                f"({one[name]} and {two[name]})"
             )
     return MEASURES if one.get("queries") == two.get("queries") else WITHIN_BUDGET
-
-
-def _about(store: Store) -> dict[str, Any] | None:
-    path = store.packed / "study.json"
-    if not path.exists():
-        return None
-    about: dict[str, Any] = json.loads(path.read_text())
-    return about
 
 
 def preset(results: Results) -> str:
