@@ -129,11 +129,12 @@ def draw_reliability(axes: Axes, results: Results, query: int) -> None:
     """One checkpoint: a line for each preset; below the diagonal is overconfident."""
     axes.plot([0.5, 1], [0.5, 1], color=style.BLACK, linewidth=0.7, linestyle=(0, (3, 3)))
     counts = []
-    for preset in results.presets:
+    for place, preset in enumerate(results.presets, start=1):
         cell, colour = own_cell(preset), preset_colour(preset)
         better = reliability_of(results, cell, query, "better")
         answer = reliability_of(results, cell, query, "answer")
         if answer is not None:
+            counts.append(len(answer.users))
             table = answer.pooled()
             axes.plot(table[:, 1], table[:, 2], color=colour, linewidth=0.7)
         if better is None:
@@ -147,7 +148,7 @@ def draw_reliability(axes: Axes, results: Results, query: int) -> None:
             f"{preset} settings, {style.short_name(cell.rule)}: ECE {better.error().estimate:.3f}",
             xy=(0, 1),
             xycoords="axes fraction",
-            xytext=(5, -2 - 9 * len(counts)),
+            xytext=(5, -2 - 9 * place),
             textcoords="offset points",
             fontsize=6.6,
             fontweight="bold",
