@@ -246,7 +246,6 @@ def _origin(results: Path) -> Iterator[str]:
         yield (
             "The same commit on the same machine gives the same bytes. Between commits the last "
             "digits may differ, and after some hundred queries other questions follow from them: "
-            "12 people run again (default preset) had the same mean curve up to 200 queries, single "
-            "curves up to 1.7 points apart later, and 2.8 instead of 2.5 % mean error at the end."
+            "means stay, single curves move."
         )
         yield ""
