@@ -39,7 +39,7 @@ from sfihilo.study.quantities import (
     crossing_against,
     level,
 )
-from sfihilo.study.summary import TESTED, panel_tests
+from sfihilo.study.summary import TESTED, panel_tests, tested
 
 FEWEST = 6
 SIGNIFICANT = 0.05
@@ -152,14 +152,7 @@ def _corrected(measured: Measured | None, tests: pd.DataFrame) -> Measured | Non
     """With the p-value that is corrected over all tests of the panel, where this is one of them."""
     if measured is None or measured.compared is None:
         return measured
-    metric, cell, reference = measured.compared
-    rows = tests[
-        (tests["metric"] == metric)
-        & (tests["condition"] == cell.condition)
-        & (tests["rule"] == cell.rule)
-        & (tests["against_condition"] == reference.condition)
-        & (tests["against_rule"] == reference.rule)
-    ]
+    rows = tested(tests, *measured.compared)
     return measured if rows.empty else replace(measured, p=float(rows["p_holm"].iloc[0]))
 
 

@@ -165,6 +165,17 @@ def panel_tests(results: Results, preset: str, panel: str) -> pd.DataFrame:
     return table
 
 
+def tested(tests: pd.DataFrame, metric: str, cell: Cell, reference: Cell) -> pd.DataFrame:
+    """The test of this comparison among a panel's, one row; none if the panel does not test it."""
+    return tests[
+        (tests["metric"] == metric)
+        & (tests["condition"] == cell.condition)
+        & (tests["rule"] == cell.rule)
+        & (tests["against_condition"] == reference.condition)
+        & (tests["against_rule"] == reference.rule)
+    ]
+
+
 TEST_COLUMNS = [
     *("panel", "preset", "condition", "rule", "against_condition", "against_rule", "metric"),
     *("users", "mean", "against_mean", "change", "change_low", "change_high"),

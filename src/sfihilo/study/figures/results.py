@@ -17,7 +17,7 @@ from sfihilo.study.figures.curves import mean_curve, threshold_line
 from sfihilo.study.measures import Cell, Results
 from sfihilo.study.panels import KNOWN_RULES, PANELS, RANDOM, own_rule
 from sfihilo.study.statistics import stars
-from sfihilo.study.summary import TESTED, panel_tests
+from sfihilo.study.summary import TESTED, panel_tests, tested
 
 TITLE = {
     "A": "Learning curves",
@@ -45,13 +45,7 @@ def users_text(counts: Iterable[int]) -> str:
 
 def note_of(tests: pd.DataFrame, cell: Cell, against: Cell, metric: str) -> str:
     """The change relative to the reference and its stars, as written above a box."""
-    rows = tests[
-        (tests["condition"] == cell.condition)
-        & (tests["rule"] == cell.rule)
-        & (tests["against_condition"] == against.condition)
-        & (tests["against_rule"] == against.rule)
-        & (tests["metric"] == metric)
-    ]
+    rows = tested(tests, metric, cell, against)
     if rows.empty:
         return ""
     change, adjusted = float(rows["change"].iloc[0]), float(rows["p_holm"].iloc[0])
