@@ -301,3 +301,32 @@ def test_unknown_maps(name: str) -> None:
         ValueError, match=r"features: expected rbf, landmarks, linear or module:function"
     ):
         inv.feature_map(InverseSettings(features=name), 4, np.random.default_rng(0))
+
+
+def test_noise_beyond_a_persons_own_makes_better_less_sure() -> None:
+    """Answers are predicted as before; who is truly better is left more open, never turned."""
+    settings = InverseSettings(
+        features="landmarks",
+        feature_count=32,
+        inference="variational",
+        log_sharpness_mean=float(np.log(4)),
+    )
+    belief = belief_of(settings, MIXED)
+    rng = np.random.default_rng(4)
+    first, second = rng.uniform(size=(2, 50, 3))
+
+    def probabilities(own_noise: float | None) -> tuple[FloatArray, FloatArray]:
+        told = replace(belief, settings=replace(settings, own_noise=own_noise))
+        posterior = inv.posterior(told, np.random.default_rng(0))
+        return posterior.better(first, second), posterior.preference(first, second)
+
+    every, answers = probabilities(None)
+    quiet, same_answers = probabilities(0.1)  # of 1.7 / 4: most of the noise is not the person's
+    noisy, _ = probabilities(1.7 / 4)
+    np.testing.assert_array_equal(answers, same_answers)
+    np.testing.assert_array_equal(every, noisy)
+    assert (np.abs(quiet - 0.5) < np.abs(every - 0.5)).all()
+    assert (np.sign(quiet - 0.5) == np.sign(every - 0.5)).all()
+    # Noise that is not the person's at all is reward: then better is what would be answered.
+    nothing, _ = probabilities(1e-9)
+    np.testing.assert_allclose(nothing, answers, atol=1e-6)

@@ -314,6 +314,18 @@ def test_hyperparameters_change_at_checkpoints_only() -> None:
     assert state.forward.hyper != initial
 
 
+def test_the_sharpness_is_reselected_ten_rounds_later() -> None:
+    """The default's two reselections never fall on one query."""
+    state = begin(quick(Settings.default, rule="random"), 0)
+    moved = []
+    for _ in range(37):
+        before = state.inverse.log_sharpness
+        state = play(state, 1)
+        if state.inverse.log_sharpness != before:
+            moved.append(state.round - 1)
+    assert moved == [26, 35]
+
+
 def test_appended_belief_is_the_refitted_one() -> None:
     state = played(quick(rule="random"), 40, person=patchy)
     data = state.history.forward_data()

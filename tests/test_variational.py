@@ -102,3 +102,32 @@ def test_averaging_makes_it_surer_than_laplace_where_labels_are_surprising() -> 
     decided = (labels != 0) & (np.abs(margins) > 5)
     assert decided.any()
     assert (fit.curvature[decided] > at_the_mode[decided]).all()
+
+
+@pytest.mark.parametrize(("comparisons", "features"), [(30, 40), (80, 40)])
+def test_where_it_stops_it_is_as_good_as_at_the_end(comparisons: int, features: int) -> None:
+    """Margins within a tenth of their standard deviation, from a cold start."""
+    scaled, labels = problem(comparisons, features, seed=5)
+    start = np.zeros(features), np.full(comparisons, 0.1)
+    usual = variational_fit(scaled, labels, 1.0, *start, iterations=40)
+    end = solved(scaled, labels, tolerance=1e-9)
+    assert end.bound - 0.01 < usual.bound <= end.bound + 1e-4
+    covariance = np.linalg.inv(weight_precision(scaled, end.curvature))
+    deviations = np.sqrt(np.einsum("ij,jk,ik->i", scaled, covariance, scaled))
+    assert (np.abs(scaled @ (usual.weights - end.weights)) < 0.1 * deviations).all()
+
+
+def test_a_warm_start_takes_few_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single precision's noise in the bound must not keep it going."""
+    scaled, labels = problem(300, 40, seed=6)
+    before = solved(scaled[:-1], labels[:-1])
+    counted: list[int] = []
+
+    def count(scaled: FloatArray, curvature: FloatArray) -> FloatArray:
+        counted.append(len(scaled))
+        return weight_precision(scaled, curvature)
+
+    monkeypatch.setattr("sfihilo.variational.weight_precision", count)
+    curvature = np.append(before.curvature, 0.1)
+    variational_fit(scaled, labels, 1.0, before.weights, curvature, iterations=40)
+    assert 2 <= len(counted) <= 5

@@ -41,19 +41,25 @@ from sfihilo.features import (
 from sfihilo.history import FloatArray
 from sfihilo.likelihood import likelihood_terms
 from sfihilo.names import named_function, positive
-from sfihilo.variational import variational_fit, weight_precision
+from sfihilo.variational import TOLERANCE, variational_fit, weight_precision
 
 # exp(30) is beyond any sharpness that data and prior can support; its square fits single precision.
 _LARGEST_LOG_SHARPNESS = 30.0
 # The logistic function is closest to a normal distribution function of this standard deviation.
 LOGISTIC_STD = 1.7
 _SHARPNESS_STEP = 0.4
+_TRIAL_TOLERANCE = 0.1  # nats: what two trial values differ by matters, not their last digits
 _FIRST_CURVATURE = 0.1
 
 
 @dataclass(frozen=True)
 class InverseSettings:
-    """tab:inverse_gp_hyperparameters; `tie_odds` is Davidson's nu, not in the paper."""
+    """tab:inverse_gp_hyperparameters; `tie_odds` is Davidson's nu, not in the paper.
+
+    own_noise: how far a person's own judgement scatters at most, in the reward's prior standard
+    deviations. What the answers scatter beyond it is reward that the outcomes do not show; None
+    takes all of it for the person's own.
+    """
 
     features: str = "rbf"
     feature_count: int = 256
@@ -66,6 +72,7 @@ class InverseSettings:
     samples: int = 512
     jitter: float = 1e-6
     tie_odds: float = 1.0
+    own_noise: float | None = None
     inference: Literal["joint_map", "variational"] = "joint_map"
 
     def __post_init__(self) -> None:
@@ -83,6 +90,8 @@ class InverseSettings:
             "samples",
             "tie_odds",
         )
+        if self.own_noise is not None:
+            positive(self, "own_noise")
 
 
 def feature_map(
@@ -234,15 +243,24 @@ def _variational(belief: InverseBelief, checkpoint: bool) -> InverseBelief:
     if not checkpoint:
         return _fit_at(belief, belief.log_sharpness)[0]
     # The posterior mean of eta over three values, from which the next checkpoint goes on.
-    trials = belief.log_sharpness + np.array([-_SHARPNESS_STEP, 0, _SHARPNESS_STEP])
-    bounds = np.array([_fit_at(belief, float(trial))[1] for trial in trials])
+    here = _fit_at(belief, belief.log_sharpness)
+    around = [
+        _fit_at(here[0], belief.log_sharpness + step, _TRIAL_TOLERANCE)
+        for step in (-_SHARPNESS_STEP, _SHARPNESS_STEP)
+    ]
+    fits = [fit for fit, _ in (here, *around)]
+    bounds = np.array([bound for _, bound in (here, *around)])
+    trials = np.array([fit.log_sharpness for fit in fits])
     settings = belief.settings
     deviation = (trials - settings.log_sharpness_mean) / settings.log_sharpness_std
-    chance = softmax(bounds - 0.5 * deviation**2)
-    return _fit_at(belief, float(chance @ trials))[0]
+    chosen = float(softmax(bounds - 0.5 * deviation**2) @ trials)
+    nearest = fits[int(np.argmin(np.abs(trials - chosen)))]
+    return _fit_at(nearest, chosen)[0]
 
 
-def _fit_at(belief: InverseBelief, log_sharpness: float) -> tuple[InverseBelief, float]:
+def _fit_at(
+    belief: InverseBelief, log_sharpness: float, tolerance: float = TOLERANCE
+) -> tuple[InverseBelief, float]:
     """The variational posterior at this log-sharpness, and its evidence bound."""
     settings = belief.settings
     new = len(belief.labels) - len(belief.curvature)
@@ -250,10 +268,11 @@ def _fit_at(belief: InverseBelief, log_sharpness: float) -> tuple[InverseBelief,
         np.exp(log_sharpness) * settings.weight_std * belief.differences,
         belief.labels,
         settings.tie_odds,
-        # The margins stay where they were while the sharpness moves.
-        np.exp(belief.log_sharpness - log_sharpness) * belief.weights / settings.weight_std,
+        # Where the sharpness moves, margins and weights share the change.
+        np.exp((belief.log_sharpness - log_sharpness) / 2) * belief.weights / settings.weight_std,
         np.append(belief.curvature, np.full(new, _FIRST_CURVATURE)),
         settings.iterations,
+        tolerance,
     )
     mode = np.append(settings.weight_std * fit.weights, log_sharpness)
     return replace(belief, mode=mode, curvature=fit.curvature), fit.bound
@@ -264,6 +283,7 @@ class RewardPosterior:
     """Gaussian posterior over Theta = (w, eta): its mean, its covariance F F^T, and samples of it.
 
     closed_form: predict answers from mean and covariance instead of the samples.
+    unseen: variance of a margin from rewards that the outcomes do not show.
     """
 
     features: FeatureMap
@@ -271,6 +291,7 @@ class RewardPosterior:
     factor: FloatArray
     draw: Callable[[], FloatArray]
     closed_form: bool
+    unseen: float
 
     @property
     def mean_weights(self) -> FloatArray:
@@ -341,7 +362,7 @@ class RewardPosterior:
     def better(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """The probability that the first outcome truly has the larger reward, answers aside."""
         mean, variance = self.margins(difference(self.features, first, second))
-        return np.asarray(ndtr(mean / np.sqrt(variance)), dtype=float)
+        return np.asarray(ndtr(mean / np.sqrt(variance + self.unseen)), dtype=float)
 
 
 def posterior(belief: InverseBelief, rng: np.random.Generator) -> RewardPosterior:
@@ -357,7 +378,17 @@ def posterior(belief: InverseBelief, rng: np.random.Generator) -> RewardPosterio
         factor,
         draw,
         closed_form=belief.settings.inference == "variational",
+        unseen=_unseen(belief),
     )
+
+
+def _unseen(belief: InverseBelief) -> float:
+    """Of the variance of an answer's noise, what is beyond a person's own."""
+    own_noise = belief.settings.own_noise
+    if own_noise is None:
+        return 0.0
+    own = own_noise * belief.settings.weight_std * np.exp(belief.log_sharpness)
+    return float(max(LOGISTIC_STD**2 - own**2, 0.0))
 
 
 def _covariance_factor(belief: InverseBelief) -> FloatArray:

@@ -39,6 +39,8 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 EVERYWHERE = Feasible()
+# Rounds from reselecting the forward model to reselecting the sharpness: no query pays for both.
+_SHARPNESS_LATER = 10
 
 
 def _finite(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -172,7 +174,7 @@ def tell(state: State, query: Query, response: Response) -> State:
             query.anchor,
             response.outcome,
             label,
-            checkpoint=is_checkpoint(query.round),
+            checkpoint=is_checkpoint(query.round - _SHARPNESS_LATER),
         )
         told = replace(told, inverse=inverse)
     return told

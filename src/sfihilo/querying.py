@@ -92,8 +92,8 @@ class PairSettings:
     local_starts: int = 4
     local_steps: int = 12
     local_radius: float = 0.08
-    balance: float = 0.25
-    settled: float = 0.08
+    balance: float = 0.15
+    settled: float = 0.1
 
     def __post_init__(self) -> None:
         positive(self, "pool", "pairs", "shortlist", "local_radius")

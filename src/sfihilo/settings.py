@@ -26,12 +26,15 @@ class NoiseSettings:
 
 
 # docs/default-preset.md says why, and what each part is worth.
+DEFAULT_FORWARD = ForwardSettings(tuning_cap=512)
 DEFAULT_INVERSE = InverseSettings(
     features="landmarks",
     feature_count=384,
     log_sharpness_mean=math.log(20),
     log_sharpness_std=0.5,
     iterations=40,
+    # A just noticeable difference, 5 % of the four standard deviations that hold most rewards.
+    own_noise=0.2,
     inference="variational",
 )
 
@@ -44,7 +47,7 @@ class Settings:
     outcome_dim: int = 8
     rule: str = "global_pairs"
     preset: str = "default"
-    forward: ForwardSettings = field(default_factory=ForwardSettings)
+    forward: ForwardSettings = DEFAULT_FORWARD
     recency: RecencySettings = field(default_factory=RecencySettings)
     inverse: InverseSettings = DEFAULT_INVERSE
     query: QuerySettings = field(default_factory=QuerySettings)

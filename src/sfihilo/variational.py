@@ -12,7 +12,8 @@ bound                      evidence lower bound, sum_i E_q[log p(I_i | u_i)] - K
 q maximises the bound. At the maximum mu = X^T E[l'(u)] and W = -E[l''(u)], the slopes and
 curvatures of the log likelihood averaged over the posterior itself; a Laplace approximation takes
 them at the mode and is thereby underconfident. Newton steps on this fixed point, with the
-curvature damped and the step halved where it would lower the bound.
+curvature damped and the step halved where it would lower the bound, until a step gains next to
+nothing: the bound's rise is the divergence from the best q that the step removed.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from sfihilo.history import FloatArray
 from sfihilo.likelihood import averaged_terms
 
 _SMALLEST = 1e-10
-_LONGEST_STEP = 4.0  # logits
+_LONGEST_STEP = 8.0  # logits
 _SHORTEST_RATE = 0.01
+_DAMPING = 0.85
+TOLERANCE = 0.01  # nats
 
 
 class VariationalFit(NamedTuple):
@@ -120,9 +123,9 @@ def variational_fit(
     weights: FloatArray,
     curvature: FloatArray,
     iterations: int,
-    tolerance: float = 0.02,
+    tolerance: float = TOLERANCE,
 ) -> VariationalFit:
-    """Climb the bound from these weights and this curvature; no step that lowers it is kept."""
+    """Climb the bound until a step gains less than `tolerance`; none that lowers it is kept."""
     gram = scaled @ scaled.T if len(scaled) <= scaled.shape[1] else None
     best: VariationalFit | None = None
     goal, rate = (weights, curvature), 1.0
@@ -135,22 +138,22 @@ def variational_fit(
         variances = np.maximum(covariance.variances(), _SMALLEST)
         margins = scaled @ weights
         terms = averaged_terms(margins, variances, labels, tie_odds)
-        bound = -terms.value.sum() - covariance.divergence() - 0.5 * weights @ weights
-        if best is None or bound >= best.bound:
-            best, rate = VariationalFit(weights, curvature, float(bound)), 1.0
+        bound = float(-terms.value.sum() - covariance.divergence() - 0.5 * weights @ weights)
+        gained = np.inf if best is None else bound - best.bound
+        if best is None or gained >= 0:
+            best, rate = VariationalFit(weights, curvature, bound), 1.0
+        else:
+            rate /= 2
+        # What is lost by less than the tolerance is lost to rounding.
+        if abs(gained) < tolerance or rate < _SHORTEST_RATE:
+            break
+        if rate == 1:
             target = covariance.apply(curvature * margins - terms.slope)
             step = float(np.abs(scaled @ (target - weights)).max(initial=0))
             target = weights + (target - weights) * min(1, _LONGEST_STEP / max(step, _SMALLEST))
             there = averaged_terms(scaled @ target, variances, labels, tie_odds)
             wanted = np.maximum(there.curvature, _SMALLEST)
-            goal = target, curvature**0.3 * wanted**0.7
-            change = float(np.abs(np.log(wanted / curvature)).max(initial=0))
-            if step < tolerance and change < tolerance:
-                break
-        else:
-            rate /= 2
-            if rate < _SHORTEST_RATE:
-                break
+            goal = target, curvature ** (1 - _DAMPING) * wanted**_DAMPING
         weights = best.weights + rate * (goal[0] - best.weights)
         curvature = best.curvature * (goal[1] / best.curvature) ** rate
     assert best is not None
