@@ -115,9 +115,9 @@ def print_table(figures: dict[str, Any]) -> None:
 def print_checkpoints(rows: list[dict[str, Any]]) -> None:
     """Rounds that reselect hyperparameters, beside the usual ones."""
     print("\nRounds that reselect hyperparameters, milliseconds")
-    titles = ("preset", "t", "usual", "reselect", "its tell", "mean of 50")
+    titles = ("preset", "t", "usual", "kernel", "sharpness")
     print(" ".join(f"{title:>10}" for title in titles))
-    names = ("usual_ms", "reselecting_ms", "tell_ms", "mean_ms")
+    names = ("usual_ms", "kernel_ms", "sharpness_ms")
     for row in rows:
         print(f"{row['preset']:>10} {row['t']:10d}", *(f"{row[name]:10.1f}" for name in names))
 

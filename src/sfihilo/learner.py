@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 EVERYWHERE = Feasible()
 # Rounds from reselecting the forward model to reselecting the sharpness: no query pays for both.
-_SHARPNESS_LATER = 10
+SHARPNESS_LATER = 10
 
 
 def _finite(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -174,7 +174,7 @@ def tell(state: State, query: Query, response: Response) -> State:
             query.anchor,
             response.outcome,
             label,
-            checkpoint=is_checkpoint(query.round - _SHARPNESS_LATER),
+            checkpoint=is_checkpoint(query.round - SHARPNESS_LATER),
         )
         told = replace(told, inverse=inverse)
     return told
