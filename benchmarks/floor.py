@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfihilo import Settings
+from sfihilo.learner import is_checkpoint
 
 
 @dataclass(frozen=True)
@@ -84,3 +85,31 @@ def floor_seconds(settings: Settings, observations: int, rates: Rates) -> dict[s
         "lookahead labels": looked_at * s * label,
         "leverage of the whole pool": 1.0 * pool * t**2 / rates.single,
     }
+
+
+# Which parts of a round a rule cannot do without, by how their names begin.
+_NEEDED = {
+    "random": ("append", "mode"),
+    "mutual_information": ("append", "mode", "precision", "pool"),
+    "boundary_lookahead": ("append", "mode", "precision", "pool", "lookahead"),
+}
+
+
+def run_floor(settings: Settings, queries: int, rates: Rates) -> float:
+    """Least seconds of a whole run: its rounds, and the kernel's grid at every checkpoint.
+
+    People, evaluation and what drift adds are not in it.
+    """
+    counts = np.arange(1, queries + 1)
+    needed = _NEEDED[settings.rule]
+    rounds = sum(
+        seconds
+        for count in counts
+        for name, seconds in floor_seconds(settings, int(count), rates).items()
+        if name.startswith(needed)
+    )
+    forward = settings.forward
+    known = np.minimum([count for count in counts if is_checkpoint(int(count))], forward.tuning_cap)
+    trained = (1 - forward.validation_fraction) * known
+    tried = len(forward.length_scales) * len(forward.ridges)
+    return float(rounds + tried * np.sum(trained**3 / 3) / rates.double)

@@ -23,7 +23,10 @@ TARGETS: dict[str, dict[str, str]] = {
         "peak_mb_t1000": "below 400 MB",
         "prepared_ms": "below 50 ms",
     },
-    "study_hours_paper": {"study_hours_paper": "at most 4 hours"},
+    "study_hours_paper": {
+        "study_hours_paper": "at most 4 hours",
+        "study_floor_hours": "what its arithmetic alone takes",
+    },
     "study_hours_default": {"study_hours_default": "none"},
     "peers": {"pairwisegp_t200": "at least 20", "optuna_t200": "at least 20"},
 }

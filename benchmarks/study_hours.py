@@ -17,6 +17,7 @@ import numpy as np
 
 from benchmarks import document
 from benchmarks.clock import ended, environment, in_turn, medians, one_core
+from benchmarks.floor import measure_rates, run_floor
 from benchmarks.report import print_headlines, write_latest
 from benchmarks.scenario import Told, state_after
 from benchmarks.study_took import QUERIES, USERS, WORKERS, whole_study
@@ -76,10 +77,14 @@ def main() -> None:
     group = f"study_hours_{chosen.preset}"
     origin = environment()
     by_rule: dict[str, list[float]] = defaultdict(list)
+    floors: dict[str, list[float]] = defaultdict(list)
     with one_core():
+        rates = measure_rates()
         for unit in whole_study(chosen.preset, users=1):
             seconds = run_seconds(unit, chosen.repeats)
             by_rule[unit.rule].append(seconds)
+            if chosen.preset == "paper":
+                floors[unit.rule].append(run_floor(learner_settings(unit), QUERIES, rates))
             print(f"{unit.condition.name:18} {unit.rule:20} {seconds:7.1f} s a run", flush=True)
     for rule, values in by_rule.items():
         print(f"{rule:20} {len(values):3d} runs a user, {np.mean(values):.1f} s each")
@@ -89,6 +94,8 @@ def main() -> None:
         "seconds_a_run": {rule: float(np.mean(values)) for rule, values in by_rule.items()},
     }
     figures = {group: hours(by_rule), f"study_sample_{chosen.preset}": sample}
+    if floors:
+        figures["study_floor_hours"] = hours(floors)
     write_latest(group, ended(origin), figures)
     print(f"\nThe whole study, {USERS} users on {WORKERS} cores, in hours:")
     print_headlines(group, figures)

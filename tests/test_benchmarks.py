@@ -125,6 +125,7 @@ def test_the_floor_grows_with_the_observations() -> None:
     assert many["pool labels"] == few["pool labels"]
 
 
+PAPER_RULES = ("random", "mutual_information", "boundary_lookahead")
 ORIGIN = {
     "time": "2030-01-02T03:04:05Z",
     "commit": "abc1234",
@@ -468,3 +469,16 @@ def test_the_stand_in_answers_like_a_person() -> None:
     assert {response.choice for response in told.responses[1:]} <= {"new", "previous"}
     assert told.query(0).anchor is None
     np.testing.assert_array_equal(told.query(2).anchor, told.responses[1].outcome)
+
+
+def test_the_floor_of_a_run_is_that_of_its_rounds_and_grids() -> None:
+    rates = floor.Rates(1e9, 1e9, 1e9, 1e9)
+    parts = floor.floor_seconds(Settings.paper(), 1, rates)
+    least = sum(value for name, value in parts.items() if name != "leverage of the whole pool")
+    assert floor.run_floor(Settings.paper(), 1, rates) == pytest.approx(least)
+    by_rule = [floor.run_floor(Settings.paper(rule=rule), 30, rates) for rule in PAPER_RULES]
+    assert by_rule == sorted(by_rule)
+    # Between 15 and 16 comparisons there is a round more and a grid: 35 factors of 12.8^3 / 3.
+    random = Settings.paper(rule="random")
+    more = floor.run_floor(random, 16, rates) - floor.run_floor(random, 15, rates)
+    assert more == pytest.approx((4 * 16**2 + 4 * 16 * 256 + 35 * 12.8**3 / 3) / 1e9)
