@@ -298,6 +298,11 @@ class RewardPosterior:
         """E[w]."""
         return self.mode[:-1]
 
+    @property
+    def unseen_share(self) -> float:
+        """Of the variance of an answer's noise, what is not taken for the person's own."""
+        return self.unseen / LOGISTIC_STD**2
+
     @cached_property
     def _samples(self) -> FloatArray:
         """Theta_s, a column each; drawn when first looked at."""
@@ -383,7 +388,7 @@ def posterior(belief: InverseBelief, rng: np.random.Generator) -> RewardPosterio
 
 
 def _unseen(belief: InverseBelief) -> float:
-    """Of the variance of an answer's noise, what is beyond a person's own."""
+    """Variance of a margin from rewards that the outcomes do not show."""
     own_noise = belief.settings.own_noise
     if own_noise is None:
         return 0.0
