@@ -67,7 +67,9 @@ def floor_seconds(settings: Settings, observations: int, rates: Rates) -> dict[s
     query, inverse = settings.query, settings.inverse
     pool = query.pool_size(settings.policy_dim)
     looked_at = query.targets * query.target_samples
-    m, s, t, d = inverse.feature_count, inverse.samples, observations, settings.outcome_dim
+    s, t, d = inverse.samples, observations, settings.outcome_dim
+    linear = inverse.features == "linear"
+    m, cosine = (d, 0.0) if linear else (inverse.feature_count, 1.0 / rates.cosine)
     # An exponential and a reciprocal for each label probability; logarithms are of products.
     label = 2.0 / rates.exponential
     return {
@@ -76,12 +78,12 @@ def floor_seconds(settings: Settings, observations: int, rates: Rates) -> dict[s
         "precision, its factor, samples": (t * m**2 + m**3 / 3 + m**2 * s) / rates.double,
         "pool kernel": pool * t * (2.0 * (d + 2) / rates.single + 1.0 / rates.exponential),
         "pool outcomes": 2.0 * pool * t * d / rates.single,
-        "pool features": pool * m * (2.0 * d / rates.single + 1.0 / rates.cosine),
+        "pool features": pool * m * (2.0 * d / rates.single + cosine),
         "pool reward gaps": 2.0 * pool * m * s / rates.single,
         "pool labels": pool * s * label,
         "lookahead features, gaps and slopes": looked_at
         * m
-        * (2.0 * (d + (1 + d) * s) / rates.single + 2.0 / rates.cosine),
+        * (2.0 * (d + (1 + d) * s) / rates.single + 2.0 * cosine),
         "lookahead labels": looked_at * s * label,
         "leverage of the whole pool": 1.0 * pool * t**2 / rates.single,
     }
@@ -98,7 +100,7 @@ _NEEDED = {
 def run_floor(settings: Settings, queries: int, rates: Rates) -> float:
     """Least seconds of a whole run: its rounds, and the kernel's grid at every checkpoint.
 
-    People, evaluation and what drift adds are not in it.
+    People, evaluation and what drift adds (64 trials for the grid, new factors) are not in it.
     """
     counts = np.arange(1, queries + 1)
     needed = _NEEDED[settings.rule]

@@ -68,7 +68,7 @@ FORGET = (
 PARTS = {
     "forward: append to the factor": ("forward.py", "append"),
     "inverse: mode (L-BFGS)": ("inverse.py", "append"),
-    "inverse: precision and samples": ("inverse.py", "posterior"),
+    "inverse: precision and samples": ("posterior.py", "reward_posterior"),
     "pool: kernel, outcomes, information": ("querying.py", "_information"),
     "pool: leverage and ranking": ("ranking.py", "rank_by_reducible"),
     "targets settled in double precision": ("querying.py", "_settled"),

@@ -23,7 +23,7 @@ from benchmarks.scenario import Told, state_after
 from benchmarks.study_took import QUERIES, USERS, WORKERS, whole_study
 from sfihilo import Response, ask, tell
 from sfihilo.history import Choice
-from sfihilo.learner import is_checkpoint
+from sfihilo.learner import SHARPNESS_LATER, is_checkpoint
 from sfihilo.study.conditions import Unit, learner_settings
 
 AFTER = (25, 200, 500, 1000)
@@ -47,8 +47,8 @@ def stand_in(policy_dim: int, outcome_dim: int, rounds: int) -> Told:
 def run_seconds(unit: Unit, repeats: int) -> float:
     """Seconds of one whole run, interpolated."""
     settings = learner_settings(unit)
-    told = stand_in(settings.policy_dim, settings.outcome_dim, QUERIES + 3)
-    usual, reselecting = [], []
+    told = stand_in(settings.policy_dim, settings.outcome_dim, QUERIES + SHARPNESS_LATER + 3)
+    usual, kernel, sharpness = [], [], []
     for after in AFTER:
         before = state_after(settings, told, after - 1)
         query, response = told.query(after), told.responses[after]
@@ -58,11 +58,21 @@ def run_seconds(unit: Unit, repeats: int) -> float:
             "reselect": lambda _, s=before, q=query, r=response: tell(s, q, r),
             "round": lambda _, s=at, q=further, r=reply: ask(tell(s, q, r)),
         }
+        if settings.inverse.inference == "variational":  # the other moves it in every round
+            later = after + SHARPNESS_LATER
+            due, asked, heard = (
+                state_after(settings, told, later - 1),
+                told.query(later),
+                told.responses[later],
+            )
+            actions["sharpness"] = lambda _, s=due, q=asked, r=heard: tell(s, q, r)
         seconds = medians(in_turn(actions, repeats))
         usual.append(seconds["round"])
-        reselecting.append(seconds["reselect"])
+        kernel.append(seconds["reselect"])
+        sharpness.append(seconds.get("sharpness", 0.0))
     counts = np.arange(1, QUERIES + 1)
     checkpoints = [count for count in counts if is_checkpoint(int(count))]
+    reselecting = np.add(kernel, sharpness)
     return float(
         np.interp(counts, AFTER, usual).sum() + np.interp(checkpoints, AFTER, reselecting).sum()
     )

@@ -263,7 +263,7 @@ def test_sharp_people_by_the_default_inference(log_sharpness: float, label: floa
     start = replace(start, differences=row[:0], labels=np.empty(0), curvature=np.empty(0))
     rows = np.repeat(row, 600, axis=0)
     with np.errstate(under="ignore"):  # as in the loop
-        belief = inv.update(start, rows, np.full(600, label), checkpoint=True)
+        belief = inv.update(start, rows, np.full(600, label), reselect=True)
     assert np.isfinite(belief.mode).all()
     for rule in RULE_NAMES:
         check(ask(with_rule(replace(state, inverse=belief), rule)).policy, 3)

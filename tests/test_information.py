@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from sfihilo import inverse as inv
 from sfihilo.history import FloatArray
 from sfihilo.information import Labels, binary_entropy, noisy_slopes
-from sfihilo.inverse import InverseSettings, RewardPosterior
+from sfihilo.inverse import InverseSettings
+from sfihilo.posterior import RewardPosterior, reward_posterior
 from sfihilo.querying import mean_information
 
 GAP = sqrt(2) * 0.02
@@ -24,7 +25,7 @@ def posterior_of(samples: int = 40, features: str = "rbf", seed: int = 0) -> Rew
     for _ in range(8):
         anchor, outcome = rng.uniform(size=(2, 3))
         belief = inv.append(belief, anchor, outcome, float(rng.choice([-1.0, 1.0])))
-    return inv.posterior(belief, rng)
+    return reward_posterior(belief, rng)
 
 
 def label_chances(

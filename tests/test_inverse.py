@@ -14,6 +14,7 @@ from sfihilo.features import CustomFeatures, FourierFeatures, LandmarkFeatures, 
 from sfihilo.history import FloatArray
 from sfihilo.inverse import InverseBelief, InverseSettings
 from sfihilo.likelihood import likelihood_terms
+from sfihilo.posterior import reward_posterior, root
 from tests.small import own_features
 
 LINEAR = InverseSettings(features="linear")
@@ -153,7 +154,7 @@ def test_same_pulls_the_rewards_together() -> None:
         for label in labels:
             belief = inv.append(belief, better, worse, label)
         many = replace(belief, settings=replace(SMALL, samples=4000))
-        posterior = inv.posterior(many, np.random.default_rng(1))
+        posterior = reward_posterior(many, np.random.default_rng(1))
         gap = posterior.mean_reward(better[None]) - posterior.mean_reward(worse[None])
         samples = posterior.reward_samples(better[None]) - posterior.reward_samples(worse[None])
         return (
@@ -205,26 +206,26 @@ def test_iterations_and_warm_start() -> None:
 
 def test_samples_have_the_inverse_precision() -> None:
     belief = belief_of(replace(LINEAR, samples=40_000), MIXED)
-    posterior = inv.posterior(belief, np.random.default_rng(0))
+    posterior = reward_posterior(belief, np.random.default_rng(0))
     theta = np.column_stack([posterior.weights, posterior.log_sharpness])
     covariance = np.linalg.inv(belief.precision())
-    root = np.sqrt(np.diag(covariance))
+    deviations = np.sqrt(np.diag(covariance))
     assert theta.mean(axis=0) == pytest.approx(belief.mode, abs=0.03)
-    away = (np.cov(theta.T) - covariance) / np.outer(root, root)
+    away = (np.cov(theta.T) - covariance) / np.outer(deviations, deviations)
     assert np.abs(away).max() < 0.03
 
 
 def test_eigenvalues_are_clipped_where_no_cholesky_factor_exists() -> None:
     vectors = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
     precision = vectors @ np.diag([4.0, 1.0, -1e-9]) @ vectors.T
-    draws = inv._root(precision) @ np.random.default_rng(1).standard_normal((3, 20_000))
+    draws = root(precision) @ np.random.default_rng(1).standard_normal((3, 20_000))
     assert np.isfinite(draws).all()
     assert (vectors.T @ draws)[:2].std(axis=1) == pytest.approx([0.5, 1.0], rel=0.03)
 
 
 def test_predictive_preference_by_counting() -> None:
     belief = belief_of(replace(SMALL, samples=50), MIXED)
-    posterior = inv.posterior(belief, np.random.default_rng(0))
+    posterior = reward_posterior(belief, np.random.default_rng(0))
     first, second = np.random.default_rng(1).uniform(size=(2, 6, 3))
     for pair, chance in enumerate(posterior.preference(first, second)):
         total = 0.0
@@ -247,7 +248,7 @@ def test_predictive_preference_against_quadrature() -> None:
     """One linear weight with the sharpness nearly known: a one-dimensional integral."""
     settings = replace(LINEAR, samples=200_000, log_sharpness_std=1e-4)
     belief = belief_of(settings, [1.0, 1.0, -1.0], outcome_dim=1)
-    posterior = inv.posterior(belief, np.random.default_rng(0))
+    posterior = reward_posterior(belief, np.random.default_rng(0))
     mean, deviation = belief.mode[0], np.sqrt(np.linalg.inv(belief.precision())[0, 0])
 
     def integrand(z: float) -> float:
@@ -317,7 +318,7 @@ def test_noise_beyond_a_persons_own_makes_better_less_sure() -> None:
 
     def probabilities(own_noise: float | None) -> tuple[FloatArray, FloatArray]:
         told = replace(belief, settings=replace(settings, own_noise=own_noise))
-        posterior = inv.posterior(told, np.random.default_rng(0))
+        posterior = reward_posterior(told, np.random.default_rng(0))
         return posterior.better(first, second), posterior.preference(first, second)
 
     every, answers = probabilities(None)
@@ -330,3 +331,29 @@ def test_noise_beyond_a_persons_own_makes_better_less_sure() -> None:
     # Noise that is not the person's at all is reward: then better is what would be answered.
     nothing, _ = probabilities(1e-9)
     np.testing.assert_allclose(nothing, answers, atol=1e-6)
+
+
+@pytest.mark.parametrize("outcome_dim", [2, 8])
+@pytest.mark.parametrize("sharpness", [12.0, 40.0])
+def test_the_sharpness_moves_by_bounds_that_were_reached(
+    outcome_dim: int, sharpness: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopping the trials early must not move what they choose."""
+    settings = InverseSettings(
+        features="landmarks",
+        feature_count=128,
+        inference="variational",
+        log_sharpness_mean=float(np.log(sharpness)),
+        log_sharpness_std=0.5,
+    )
+    rng = np.random.default_rng(outcome_dim)
+    features = inv.feature_map(settings, outcome_dim, rng)
+    anchors, outcomes = rng.uniform(size=(2, 90, outcome_dim))
+    differences = inv.difference(features, anchors, outcomes)
+    labels = np.sign(differences @ rng.standard_normal(features.size) + 0.02)
+    before = inv.update(inv.begin(settings, features), differences[:-1], labels[:-1])
+    usual = inv.update(before, differences, labels, reselect=True)
+    monkeypatch.setattr(inv, "_TRIAL_TOLERANCE", 1e-6)
+    exact = inv.update(before, differences, labels, reselect=True)
+    assert usual.log_sharpness != before.log_sharpness
+    assert usual.log_sharpness == pytest.approx(exact.log_sharpness, abs=0.02)

@@ -25,6 +25,7 @@ ORDER = (
     "likelihood",
     "variational",
     "inverse",
+    "posterior",
     "information",
     "feasible",
     "ranking",
@@ -35,13 +36,14 @@ ORDER = (
     "settings",
     "insight",
     "learner",
+    "saved",
     "study",
     "experiment",
     "console",
     "cli",
 )
 STRANGERS = {("study", "experiment"), ("experiment", "study")}
-CORE = ORDER[: ORDER.index("learner") + 1]
+CORE = ORDER[: ORDER.index("saved") + 1]
 HEAVY = (
     "matplotlib",
     "pandas",

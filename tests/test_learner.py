@@ -326,6 +326,16 @@ def test_the_sharpness_is_reselected_ten_rounds_later() -> None:
     assert moved == [26, 35]
 
 
+def test_a_reselection_without_an_answer_is_made_up_for() -> None:
+    state = begin(quick(Settings.default, rule="random"), 0)
+    state = play(state, 26)
+    query = ask(state)
+    assert query.round == 26
+    silent = tell(state, query, replace(respond(query, 2), choice=None))
+    assert silent.inverse.log_sharpness == state.inverse.log_sharpness
+    assert play(silent, 1).inverse.log_sharpness != state.inverse.log_sharpness
+
+
 def test_appended_belief_is_the_refitted_one() -> None:
     state = played(quick(rule="random"), 40, person=patchy)
     data = state.history.forward_data()

@@ -34,6 +34,21 @@ def test_tables_of_the_paper() -> None:
     assert (paper.noise.measurement, paper.noise.reward) == (0.05, 0.02)
 
 
+def test_what_the_default_changes() -> None:
+    settings = Settings()
+    assert (settings.rule, settings.forward.tuning_cap) == ("global_pairs", 512)
+    assert (settings.pairs.balance, settings.pairs.settled) == (0.15, 0.1)
+    inverse = settings.inverse
+    assert (inverse.features, inverse.inference) == ("landmarks", "variational")
+    assert (inverse.feature_count, inverse.own_noise) == (384, 0.2)
+
+
+def test_records_from_before_there_was_own_noise() -> None:
+    record = Settings().to_dict()
+    del record["inverse"]["own_noise"]
+    assert Settings.from_dict(record).inverse.own_noise is None
+
+
 @pytest.mark.parametrize("make", PRESETS.values(), ids=PRESETS)
 @pytest.mark.parametrize("rule", RULE_NAMES)
 def test_round_trip_through_json(make: Any, rule: str) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 
 from sfihilo.features import FeatureMap
 from sfihilo.history import FloatArray, IntArray
-from sfihilo.inverse import RewardPosterior
+from sfihilo.posterior import RewardPosterior
 
 # So many outcomes of 512 samples and their temporaries stay near in the cache, while the product
 # that they come from is already an efficient one.

@@ -6,11 +6,10 @@ A `State` is frozen and holds all that the next step needs. `ask` and `recommend
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from sfihilo import inverse as inv
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, Hyperparameters
 from sfihilo.history import (
-    FloatArray,
     History,
     Query,
     Response,
@@ -27,7 +25,8 @@ from sfihilo.history import (
     known_choice,
     unit_vector,
 )
-from sfihilo.inverse import InverseBelief, RewardPosterior
+from sfihilo.inverse import InverseBelief
+from sfihilo.posterior import RewardPosterior, reward_posterior
 from sfihilo.querying import Selection, Situation
 from sfihilo.querying import random as random_policy
 from sfihilo.recency import Decay, recency_weights, require_search, select_with_decay
@@ -39,11 +38,13 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 EVERYWHERE = Feasible()
+# Raise it when the same history gives another state: saved states of another number are not used.
+COMPUTES = 2
 # Rounds from reselecting the forward model to reselecting the sharpness: no query pays for both.
 SHARPNESS_LATER = 10
 
 
-def _finite(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+def checked_floats(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Nothing invalid passes silently; underflow to zero is what the formulas mean."""
 
     @wraps(function)
@@ -74,24 +75,24 @@ class State:
     def round(self) -> int:
         return len(self.history)
 
-    @_finite
+    @checked_floats
     def posterior(self) -> RewardPosterior:
         """The reward posterior with this round's samples."""
         return self._posterior
 
     @cached_property
     def _posterior(self) -> RewardPosterior:
-        return inv.posterior(self.inverse, generator(self.seed, self.round, "posterior"))
+        return reward_posterior(self.inverse, generator(self.seed, self.round, "posterior"))
 
 
 def is_checkpoint(comparisons: int) -> bool:
-    """Whether hyperparameters are reselected after so many comparisons."""
+    """Whether the forward model's hyperparameters are reselected after so many comparisons."""
     if comparisons <= 200:
         return comparisons == 16 or (comparisons > 0 and comparisons % 25 == 0)
     return comparisons % 50 == 0
 
 
-@_finite
+@checked_floats
 def begin(settings: Settings, seed: int) -> State:
     """The state before the first query."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
@@ -109,14 +110,14 @@ def begin(settings: Settings, seed: int) -> State:
         settings=settings,
         seed=seed,
         history=history,
-        forward=_fit(settings, hyper, history, None),
+        forward=fitted_forward(settings, hyper, history, None),
         inverse=inv.begin(settings.inverse, features),
         decay=None,
         factored=0,
     )
 
 
-@_finite
+@checked_floats
 def look(state: State, feasible: Feasible | None = None) -> Selection:
     """The next query's policy with all that its rule looked at."""
     feasible = _feasible_set(feasible)
@@ -151,7 +152,7 @@ def ask(state: State, feasible: Feasible | None = None) -> Query:
     return Query(state.round, np.array(policy, dtype=float), state.history.anchor)
 
 
-@_finite
+@checked_floats
 def tell(state: State, query: Query, response: Response) -> State:
     """The state after this response to this query; both models refit."""
     query, response = _checked(state, query, response)
@@ -161,7 +162,7 @@ def tell(state: State, query: Query, response: Response) -> State:
         told = _reselect(told)
     elif state.decay is not None:
         told = replace(
-            told, forward=_fit(state.settings, state.forward.hyper, history, state.decay)
+            told, forward=fitted_forward(state.settings, state.forward.hyper, history, state.decay)
         )
     elif response.outcome is not None:
         told = replace(told, forward=fw.append(state.forward, query.policy, response.outcome))
@@ -174,13 +175,20 @@ def tell(state: State, query: Query, response: Response) -> State:
             query.anchor,
             response.outcome,
             label,
-            checkpoint=is_checkpoint(query.round - SHARPNESS_LATER),
+            reselect=_sharpness_is_due(history),
         )
         told = replace(told, inverse=inverse)
     return told
 
 
-@_finite
+def _sharpness_is_due(history: History) -> bool:
+    """Whether a round for it fell on this comparison, or since the one before it on none."""
+    compared = np.flatnonzero(history.compared)
+    rounds = range(compared[-2] + 1 if len(compared) > 1 else 0, len(history))
+    return any(is_checkpoint(round - SHARPNESS_LATER) for round in rounds)
+
+
+@checked_floats
 def recommend(state: State, feasible: Feasible | None = None) -> Recommendation:
     """The final policy of eq:final_policy_optimization, over any feasible set."""
     return final_policy(
@@ -221,9 +229,10 @@ def _checked(state: State, query: Query, response: Response) -> tuple[Query, Res
     return Query(state.round, policy, anchor), Response(outcome, known_choice(response.choice))
 
 
-def _fit(
+def fitted_forward(
     settings: Settings, hyper: Hyperparameters, history: History, decay: Decay | None
 ) -> ForwardBelief:
+    """The forward belief of this history, factorised from the beginning."""
     data = history.forward_data()
     weights = None
     if decay is not None:
@@ -248,149 +257,7 @@ def _reselect(state: State) -> State:
         )
     return replace(
         state,
-        forward=_fit(settings, hyper, state.history, decay),
+        forward=fitted_forward(settings, hyper, state.history, decay),
         decay=decay,
         factored=len(data.rounds),
     )
-
-
-def save(state: State) -> str:
-    """The state as text; floats are written so that they read back exactly."""
-    return json.dumps(
-        {
-            "format": 1,
-            "settings": state.settings.to_dict(),
-            "seed": state.seed,
-            "policies": state.history.policies.tolist(),
-            "outcomes": _rows(state.history.outcomes),
-            "anchors": _rows(state.history.anchors),
-            "choices": list(state.history.choices),
-            "hyper": list(state.forward.hyper),
-            "decay": None if state.decay is None else list(state.decay),
-            "factored": state.factored,
-            "mode": state.inverse.mode.tolist(),
-            "curvature": state.inverse.curvature.tolist(),
-        },
-        allow_nan=False,
-    )
-
-
-@_finite
-def load(text: str) -> State:
-    """The state that `save` wrote: the same next query, to the last bit."""
-    record: dict[str, Any] = _record(text)
-    settings = Settings.from_dict(record["settings"])
-    start = begin(settings, record["seed"])
-    history = History(
-        _filled(record["policies"], settings.policy_dim, "policies"),
-        _filled(record["outcomes"], settings.outcome_dim, "outcomes"),
-        _filled(record["anchors"], settings.outcome_dim, "anchors"),
-        tuple(known_choice(choice) for choice in record["choices"]),
-    )
-    hyper = Hyperparameters(*record["hyper"])
-    decay = None if record["decay"] is None else Decay(*record["decay"])
-    pairs = history.preference_data()
-    inverse = replace(
-        start.inverse,
-        differences=_differences(start.inverse, pairs.anchors, pairs.outcomes),
-        labels=pairs.labels,
-        mode=np.array(record["mode"], dtype=float),
-        curvature=np.array(record["curvature"], dtype=float),
-    )
-    _check_models(inverse, len(history.forward_data().rounds), record["factored"])
-    forward = _restored(settings, hyper, history, decay, record["factored"])
-    return replace(
-        start,
-        history=history,
-        forward=forward,
-        inverse=inverse,
-        decay=decay,
-        factored=record["factored"],
-    )
-
-
-_PARTS = (
-    "settings",
-    "seed",
-    "policies",
-    "outcomes",
-    "anchors",
-    "choices",
-    "hyper",
-    "decay",
-    "factored",
-    "mode",
-    "curvature",
-)
-
-
-def _record(text: str) -> dict[str, Any]:
-    """The border of `load`."""
-    record = json.loads(text)
-    if not isinstance(record, dict) or record.get("format") != 1:
-        raise ValueError(f"state: expected a record of format 1, got {text[:60]!r}")
-    missing = [part for part in _PARTS if part not in record]
-    if missing:
-        raise ValueError(f"state: expected {', '.join(_PARTS)}, got a record without {missing}")
-    lengths = {name: len(record[name]) for name in ("policies", "outcomes", "anchors", "choices")}
-    if len(set(lengths.values())) != 1:
-        raise ValueError(f"state: expected as many of each, got {lengths}")
-    return record
-
-
-def _check_models(inverse: InverseBelief, measured: int, factored: int) -> None:
-    """The models' own numbers must fit the history that they were saved with."""
-    if inverse.mode.shape != (inverse.features.size + 1,):
-        raise ValueError(
-            f"state: expected a mode of {inverse.features.size + 1} numbers, "
-            f"got {len(inverse.mode)}"
-        )
-    if inverse.curvature.shape != inverse.labels.shape:
-        raise ValueError(
-            f"state: expected {len(inverse.labels)} curvatures, got {len(inverse.curvature)}"
-        )
-    if not 0 <= factored <= measured:
-        raise ValueError(f"state: expected factored from 0 to {measured}, got {factored}")
-
-
-def _restored(
-    settings: Settings,
-    hyper: Hyperparameters,
-    history: History,
-    decay: Decay | None,
-    factored: int,
-) -> ForwardBelief:
-    """Factor and append just as it was done the first time."""
-    if decay is not None:
-        return _fit(settings, hyper, history, decay)
-    data = history.forward_data()
-    belief = fw.fit(
-        settings.forward,
-        hyper,
-        settings.noise.measurement,
-        data.policies[:factored],
-        data.outcomes[:factored],
-    )
-    for policy, outcome in zip(data.policies[factored:], data.outcomes[factored:], strict=True):
-        belief = fw.append(belief, policy, outcome)
-    return belief
-
-
-def _differences(inverse: InverseBelief, anchors: FloatArray, outcomes: FloatArray) -> FloatArray:
-    """One row at a time, as they first came: a product's rounding may depend on its size."""
-    rows = [
-        inv.difference(inverse.features, anchor[None], outcome[None])
-        for anchor, outcome in zip(anchors, outcomes, strict=True)
-    ]
-    return np.concatenate([np.empty((0, inverse.features.size)), *rows])
-
-
-def _rows(values: FloatArray) -> list[list[float] | None]:
-    return [None if np.isnan(row).any() else row.tolist() for row in values]
-
-
-def _filled(rows: list[list[float] | None], size: int, name: str) -> FloatArray:
-    """Checked rows, with NaN where there was nothing."""
-    missing = np.full(size, np.nan)
-    filled = [missing if row is None else unit_vector(row, size, name) for row in rows]
-    return np.array(filled, dtype=float).reshape(-1, size)

@@ -34,7 +34,7 @@ from scipy.special import ndtr
 
 from sfihilo.forward import At, rbf, sample
 from sfihilo.history import FloatArray
-from sfihilo.inverse import LOGISTIC_STD
+from sfihilo.posterior import LOGISTIC_STD
 from sfihilo.querying import PairSettings, Selection, Situation
 from sfihilo.ranking import top
 

@@ -28,8 +28,8 @@ from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief
 from sfihilo.history import BoolArray, FloatArray, IntArray
 from sfihilo.information import Labels, Tangent, binary_entropy
-from sfihilo.inverse import RewardPosterior
 from sfihilo.names import positive, within
+from sfihilo.posterior import RewardPosterior
 from sfihilo.ranking import rank_by_reducible, top
 
 # A round's arrays have up to some MB. glibc maps and unmaps pages for each of them until it has

@@ -17,8 +17,8 @@ from scipy.stats import norm
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, sample
 from sfihilo.history import FloatArray
-from sfihilo.inverse import RewardPosterior
 from sfihilo.names import positive, within
+from sfihilo.posterior import RewardPosterior
 
 _BLOCK = 512
 

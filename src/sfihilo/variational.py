@@ -12,8 +12,8 @@ bound                      evidence lower bound, sum_i E_q[log p(I_i | u_i)] - K
 q maximises the bound. At the maximum mu = X^T E[l'(u)] and W = -E[l''(u)], the slopes and
 curvatures of the log likelihood averaged over the posterior itself; a Laplace approximation takes
 them at the mode and is thereby underconfident. Newton steps on this fixed point, with the
-curvature damped and the step halved where it would lower the bound, until a step gains next to
-nothing: the bound's rise is the divergence from the best q that the step removed.
+curvature damped and the step halved where it would lower the bound, until the next one promises
+next to nothing: what the bound gains, the divergence from the true posterior loses.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from sfihilo.likelihood import averaged_terms
 _SMALLEST = 1e-10
 _LONGEST_STEP = 8.0  # logits
 _SHORTEST_RATE = 0.01
-_DAMPING = 0.85
-TOLERANCE = 0.01  # nats
+_TAKEN = 0.85  # of the way to the wanted curvature, in logarithms
+TOLERANCE = 0.001  # nats
 
 
 class VariationalFit(NamedTuple):
@@ -125,7 +125,7 @@ def variational_fit(
     iterations: int,
     tolerance: float = TOLERANCE,
 ) -> VariationalFit:
-    """Climb the bound until a step gains less than `tolerance`; none that lowers it is kept."""
+    """Climb the bound until a step promises less than `tolerance`; none that lowers it is kept."""
     gram = scaled @ scaled.T if len(scaled) <= scaled.shape[1] else None
     best: VariationalFit | None = None
     goal, rate = (weights, curvature), 1.0
@@ -139,21 +139,23 @@ def variational_fit(
         margins = scaled @ weights
         terms = averaged_terms(margins, variances, labels, tie_odds)
         bound = float(-terms.value.sum() - covariance.divergence() - 0.5 * weights @ weights)
-        gained = np.inf if best is None else bound - best.bound
-        if best is None or gained >= 0:
+        if best is None or bound >= best.bound:
             best, rate = VariationalFit(weights, curvature, bound), 1.0
+            change = covariance.apply(curvature * margins - terms.slope) - weights
+            moved = scaled @ change
+            capped = min(1, _LONGEST_STEP / max(float(np.abs(moved).max(initial=0)), _SMALLEST))
+            there = averaged_terms(margins + capped * moved, variances, labels, tie_odds)
+            wanted = np.maximum(there.curvature, _SMALLEST)
+            goal = weights + capped * change, curvature ** (1 - _TAKEN) * wanted**_TAKEN
+            # To second order, what a whole step in the mean and in the curvature would gain.
+            by_mean = 0.5 * (change @ change + curvature @ moved**2)
+            by_curvature = 0.25 * np.sum(((wanted - curvature) * variances) ** 2)
+            if by_mean + by_curvature < tolerance:
+                break
         else:
             rate /= 2
-        # What is lost by less than the tolerance is lost to rounding.
-        if abs(gained) < tolerance or rate < _SHORTEST_RATE:
-            break
-        if rate == 1:
-            target = covariance.apply(curvature * margins - terms.slope)
-            step = float(np.abs(scaled @ (target - weights)).max(initial=0))
-            target = weights + (target - weights) * min(1, _LONGEST_STEP / max(step, _SMALLEST))
-            there = averaged_terms(scaled @ target, variances, labels, tie_odds)
-            wanted = np.maximum(there.curvature, _SMALLEST)
-            goal = target, curvature ** (1 - _DAMPING) * wanted**_DAMPING
+            if rate < _SHORTEST_RATE:
+                break
         weights = best.weights + rate * (goal[0] - best.weights)
         curvature = best.curvature * (goal[1] / best.curvature) ** rate
     assert best is not None

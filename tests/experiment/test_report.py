@@ -3,7 +3,6 @@
 import base64
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -150,14 +149,3 @@ def test_trials_are_whole_numbers_on_every_axis(
     for axis in [axis for made in drawn for axis in made.axes]:
         ticks = axis.xaxis.get_majorticklocs()
         assert (ticks == np.round(ticks)).all()
-
-
-def test_scatter_that_is_not_the_persons_own_is_said_to_be_so(session: Session) -> None:
-    """The same answers of somebody who is known to judge very finely."""
-    settings = Settings(rule="random")
-    fine = replace(settings, inverse=replace(settings.inverse, own_noise=0.01))
-    with memory_folder() as folder, Lab(folder / "lab.db") as lab:
-        made = lab.create(SPACE, "P08", 8, settings=fine)
-        made.run(apply=lambda _: None, measure=felt, choose=lambda _: "new", trials=12)
-        assert "values something that is not among these outcomes" in report(made)
-    assert "not among these outcomes" not in report(session)

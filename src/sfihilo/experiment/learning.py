@@ -24,7 +24,8 @@ from sfihilo.experiment.snapshot import Snapshots
 from sfihilo.experiment.space import Policy
 from sfihilo.feasible import Feasible
 from sfihilo.history import BoolArray, Query, Response
-from sfihilo.learner import State, ask, begin, save, tell
+from sfihilo.learner import State, ask, begin, tell
+from sfihilo.saved import save
 from sfihilo.settings import Settings
 
 KEPT_STATES = 12

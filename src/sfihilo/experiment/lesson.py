@@ -14,6 +14,7 @@ from importlib.metadata import version
 
 from sfihilo.experiment.record import Record
 from sfihilo.history import Choice
+from sfihilo.learner import COMPUTES
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ class Digests:
     def names(self, record: Record, told: tuple[Lesson, ...]) -> list[str]:
         """One name more than there are lessons."""
         if self._known is None:
-            self._known = (), [_hashed([version("sfihilo"), record.settings, record.seed])]
+            origin = [version("sfihilo"), COMPUTES, record.settings, record.seed]
+            self._known = (), [_hashed(origin)]
         before, names = self._known
         same = next(
             (place for place, (a, b) in enumerate(zip(before, told, strict=False)) if a != b),

@@ -31,7 +31,6 @@ details summary{cursor:pointer}code{font-size:.85em;word-break:break-all}
 """
 ANSWERS = {"new": "this one", "previous": "the one before", "same": "same", None: "cannot say"}
 FEW_COMPARISONS = 10
-MUCH_UNSEEN = 0.5
 
 
 def write_report(session: Session, path: str | Path) -> Path:
@@ -63,7 +62,6 @@ def report(session: Session) -> str:
             _image(figure.policies(record, advice, ranges), "policies tried and recommended"),
             "<h2>Why: what drives this person's preference</h2>",
             _drives(found),
-            _unseen(state.posterior().unseen_share),
             _image(figure.reward(record, found), "learned reward along each outcome"),
             "<h2>How well it is known</h2>",
             _known(record),
@@ -130,16 +128,6 @@ def _drives(found: Sequence[Drive]) -> str:
         "Effect: change of the reward from its low to its high end, in standard deviations of the "
         "reward over what this device can reach. Intervals hold 90 %. Shaded: the same.</p>"
         + _table(["outcome", "share", "90 %", "direction", "effect", "90 %"], rows, {1, 2, 4, 5})
-    )
-
-
-def _unseen(share: float) -> str:
-    if share < MUCH_UNSEEN:
-        return ""
-    return (
-        f"<p class=warn>{share:.0%} of the answers' scatter is beyond a just noticeable "
-        "difference: this person decides less steadily than most, or values something that is "
-        "not among these outcomes.</p>"
     )
 
 

@@ -16,7 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfihilo.learner import State, load, save
+from sfihilo.learner import State
+from sfihilo.saved import load, save
 
 
 @dataclass(frozen=True)

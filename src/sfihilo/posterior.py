@@ -1,0 +1,159 @@
+"""The reward's posterior: what it predicts (paper appendix "Inverse GP posterior computation").
+
+Notation
+--------
+mode      hat Theta   (m + 1,)    the weights, then the log-sharpness
+factor    F           (m + 1, k)  covariance of Theta is F F^T
+samples   Theta_s     S of them
+margin    u           exp(eta) (r_w(first) - r_w(second))
+unseen    h           variance of a margin from rewards that the outcomes do not show
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+from scipy.special import expit, ndtr
+
+from sfihilo.factor import inverse_cholesky
+from sfihilo.features import FeatureMap
+from sfihilo.history import FloatArray
+from sfihilo.inverse import LARGEST_LOG_SHARPNESS, InverseBelief, difference
+from sfihilo.variational import weight_precision
+
+# The logistic function is closest to a normal distribution function of this standard deviation.
+LOGISTIC_STD = 1.7
+
+
+@dataclass(frozen=True, eq=False)
+class RewardPosterior:
+    """Gaussian posterior over Theta = (w, eta): its mean, its covariance F F^T, and samples of it.
+
+    closed_form: predict answers from mean and covariance instead of the samples.
+    """
+
+    features: FeatureMap
+    mode: FloatArray
+    factor: FloatArray
+    draw: Callable[[], FloatArray]
+    closed_form: bool
+    unseen: float
+
+    @property
+    def mean_weights(self) -> FloatArray:
+        """E[w]."""
+        return self.mode[:-1]
+
+    @cached_property
+    def _samples(self) -> FloatArray:
+        """Theta_s, a column each; drawn when first looked at."""
+        return np.asarray(self.mode[:, None] + self.factor @ self.draw())
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """w_s (S, m)."""
+        return np.ascontiguousarray(self._samples[:-1].T)
+
+    @property
+    def log_sharpness(self) -> FloatArray:
+        """eta_s (S,)."""
+        return np.asarray(self._samples[-1])
+
+    @property
+    def sharpness(self) -> FloatArray:
+        """beta_s (S,)."""
+        return np.exp(np.minimum(self.log_sharpness, LARGEST_LOG_SHARPNESS))
+
+    @cached_property
+    def _scaled(self) -> tuple[FloatArray, FloatArray]:
+        """Mean weights and covariance factor of the margins, in single precision."""
+        sharpness = np.exp(min(self.mode[-1], LARGEST_LOG_SHARPNESS))
+        weights, factor = sharpness * self.mode[:-1], sharpness * self.factor[:-1]
+        return weights.astype(np.float32), factor.astype(np.float32)
+
+    def margins(self, differences: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the margin of each feature difference, at the mean sharpness."""
+        rows = differences.astype(np.float32, copy=False)
+        weights, factor = self._scaled
+        spread = rows @ factor
+        variance: FloatArray = np.maximum(np.einsum("ij,ij->i", spread, spread), 1e-6)
+        return rows @ weights, variance
+
+    def covariance(self, differences: FloatArray) -> FloatArray:
+        """Sigma delta z^T: multiplied by another difference, the covariance of the two margins."""
+        _, factor = self._scaled
+        rows = differences.astype(np.float32, copy=False)
+        return np.asarray(factor @ (rows @ factor).T)
+
+    def mean_reward(self, outcomes: FloatArray) -> FloatArray:
+        """bar r(phi), the posterior mean: linear in w, hence the reward of the mean weights."""
+        return self.features(outcomes) @ self.mean_weights.astype(outcomes.dtype)
+
+    def reward_samples(self, outcomes: FloatArray) -> FloatArray:
+        """r_w(phi) of every sample, (n, S)."""
+        return self.features(outcomes) @ self.weights.T.astype(
+            outcomes.dtype
+        )  # eq:rff_reward_model
+
+    def preference(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """q(+1): the probability of the answer that the first outcome is preferred."""
+        differences = difference(self.features, first, second)
+        if self.closed_form:
+            mean, variance = self.margins(differences)
+            return np.asarray(ndtr(mean / np.sqrt(variance + LOGISTIC_STD**2)), dtype=float)
+        margins = np.clip(self.sharpness * (differences @ self.weights.T), -700, 700)
+        chance: FloatArray = expit(margins).mean(axis=1)
+        return chance  # eq:app_inverse_posterior_predictive
+
+    def better(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """The probability that the first outcome truly has the larger reward, answers aside."""
+        mean, variance = self.margins(difference(self.features, first, second))
+        return np.asarray(ndtr(mean / np.sqrt(variance + self.unseen)), dtype=float)
+
+
+def reward_posterior(belief: InverseBelief, rng: np.random.Generator) -> RewardPosterior:
+    """The Gaussian around the mode."""
+    factor = _covariance_factor(belief)
+
+    def draw() -> FloatArray:
+        return rng.standard_normal((factor.shape[1], belief.settings.samples))
+
+    return RewardPosterior(
+        belief.features,
+        belief.mode,
+        factor,
+        draw,
+        closed_form=belief.settings.inference == "variational",
+        unseen=_unseen(belief),
+    )
+
+
+def _unseen(belief: InverseBelief) -> float:
+    """Variance of a margin from rewards that the outcomes do not show."""
+    own_noise = belief.settings.own_noise
+    if own_noise is None:
+        return 0.0
+    own = own_noise * belief.settings.weight_std * np.exp(belief.log_sharpness)
+    return float(max(LOGISTIC_STD**2 - own**2, 0.0))
+
+
+def _covariance_factor(belief: InverseBelief) -> FloatArray:
+    """F with F F^T the covariance, clipping eigenvalues where a Cholesky factor fails."""
+    if belief.settings.inference == "variational":
+        scaled = np.exp(belief.log_sharpness) * belief.settings.weight_std * belief.differences
+        factor = belief.settings.weight_std * root(weight_precision(scaled, belief.curvature))
+        return np.vstack([factor, np.zeros(len(factor))])
+    return root(belief.precision())  # eq:app_inverse_laplace_posterior
+
+
+def root(precision: FloatArray) -> FloatArray:
+    """F with F F^T the inverse of this precision."""
+    try:
+        return inverse_cholesky(precision).T
+    except scipy.linalg.LinAlgError:
+        values, vectors = scipy.linalg.eigh(precision)
+        return np.asarray(vectors / np.sqrt(np.maximum(values, values.max() * 1e-12)))

@@ -1,0 +1,160 @@
+"""A learner's state as text, and the same state to the last bit from it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sfihilo import forward as fw
+from sfihilo import inverse as inv
+from sfihilo.forward import ForwardBelief, Hyperparameters
+from sfihilo.history import FloatArray, History, known_choice, unit_vector
+from sfihilo.inverse import InverseBelief
+from sfihilo.learner import State, begin, checked_floats, fitted_forward
+from sfihilo.recency import Decay
+from sfihilo.settings import Settings
+
+
+def save(state: State) -> str:
+    """The state as text; floats are written so that they read back exactly."""
+    return json.dumps(
+        {
+            "format": 1,
+            "settings": state.settings.to_dict(),
+            "seed": state.seed,
+            "policies": state.history.policies.tolist(),
+            "outcomes": _rows(state.history.outcomes),
+            "anchors": _rows(state.history.anchors),
+            "choices": list(state.history.choices),
+            "hyper": list(state.forward.hyper),
+            "decay": None if state.decay is None else list(state.decay),
+            "factored": state.factored,
+            "mode": state.inverse.mode.tolist(),
+            "curvature": state.inverse.curvature.tolist(),
+        },
+        allow_nan=False,
+    )
+
+
+@checked_floats
+def load(text: str) -> State:
+    """The state that `save` wrote: the same next query, to the last bit."""
+    record: dict[str, Any] = _record(text)
+    settings = Settings.from_dict(record["settings"])
+    start = begin(settings, record["seed"])
+    history = History(
+        _filled(record["policies"], settings.policy_dim, "policies"),
+        _filled(record["outcomes"], settings.outcome_dim, "outcomes"),
+        _filled(record["anchors"], settings.outcome_dim, "anchors"),
+        tuple(known_choice(choice) for choice in record["choices"]),
+    )
+    hyper = Hyperparameters(*record["hyper"])
+    decay = None if record["decay"] is None else Decay(*record["decay"])
+    pairs = history.preference_data()
+    inverse = replace(
+        start.inverse,
+        differences=_differences(start.inverse, pairs.anchors, pairs.outcomes),
+        labels=pairs.labels,
+        mode=np.array(record["mode"], dtype=float),
+        curvature=np.array(record["curvature"], dtype=float),
+    )
+    _check_models(inverse, len(history.forward_data().rounds), record["factored"])
+    forward = _restored(settings, hyper, history, decay, record["factored"])
+    return replace(
+        start,
+        history=history,
+        forward=forward,
+        inverse=inverse,
+        decay=decay,
+        factored=record["factored"],
+    )
+
+
+_PARTS = (
+    "settings",
+    "seed",
+    "policies",
+    "outcomes",
+    "anchors",
+    "choices",
+    "hyper",
+    "decay",
+    "factored",
+    "mode",
+    "curvature",
+)
+
+
+def _record(text: str) -> dict[str, Any]:
+    """The border of `load`."""
+    record = json.loads(text)
+    if not isinstance(record, dict) or record.get("format") != 1:
+        raise ValueError(f"state: expected a record of format 1, got {text[:60]!r}")
+    missing = [part for part in _PARTS if part not in record]
+    if missing:
+        raise ValueError(f"state: expected {', '.join(_PARTS)}, got a record without {missing}")
+    lengths = {name: len(record[name]) for name in ("policies", "outcomes", "anchors", "choices")}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(f"state: expected as many of each, got {lengths}")
+    return record
+
+
+def _check_models(inverse: InverseBelief, measured: int, factored: int) -> None:
+    """The models' own numbers must fit the history that they were saved with."""
+    if inverse.mode.shape != (inverse.features.size + 1,):
+        raise ValueError(
+            f"state: expected a mode of {inverse.features.size + 1} numbers, "
+            f"got {len(inverse.mode)}"
+        )
+    if inverse.curvature.shape != inverse.labels.shape:
+        raise ValueError(
+            f"state: expected {len(inverse.labels)} curvatures, got {len(inverse.curvature)}"
+        )
+    if not 0 <= factored <= measured:
+        raise ValueError(f"state: expected factored from 0 to {measured}, got {factored}")
+
+
+def _restored(
+    settings: Settings,
+    hyper: Hyperparameters,
+    history: History,
+    decay: Decay | None,
+    factored: int,
+) -> ForwardBelief:
+    """Factor and append just as it was done the first time."""
+    if decay is not None:
+        return fitted_forward(settings, hyper, history, decay)
+    data = history.forward_data()
+    belief = fw.fit(
+        settings.forward,
+        hyper,
+        settings.noise.measurement,
+        data.policies[:factored],
+        data.outcomes[:factored],
+    )
+    for policy, outcome in zip(data.policies[factored:], data.outcomes[factored:], strict=True):
+        belief = fw.append(belief, policy, outcome)
+    return belief
+
+
+def _differences(inverse: InverseBelief, anchors: FloatArray, outcomes: FloatArray) -> FloatArray:
+    """One row at a time, as they first came: a product's rounding may depend on its size."""
+    rows = [
+        inv.difference(inverse.features, anchor[None], outcome[None])
+        for anchor, outcome in zip(anchors, outcomes, strict=True)
+    ]
+    return np.concatenate([np.empty((0, inverse.features.size)), *rows])
+
+
+def _rows(values: FloatArray) -> list[list[float] | None]:
+    return [None if np.isnan(row).any() else row.tolist() for row in values]
+
+
+def _filled(rows: list[list[float] | None], size: int, name: str) -> FloatArray:
+    """Checked rows, with NaN where there was nothing."""
+    missing = np.full(size, np.nan)
+    filled = [missing if row is None else unit_vector(row, size, name) for row in rows]
+    return np.array(filled, dtype=float).reshape(-1, size)
