@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from threadpoolctl import threadpool_info
 
+from sfihilo.settings import Settings
 from sfihilo.study import provenance
 from sfihilo.study import store as st
 from sfihilo.study.conditions import Unit
@@ -158,6 +160,23 @@ def test_a_folder_holds_one_kind_of_study(store: st.Store) -> None:
         store.agree(tiny_unit(queries=20))
 
 
+def test_units_of_a_changed_preset_are_not_mixed(
+    store: st.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store, tiny_units(1))
+    paper = Settings.paper()
+
+    def changed(**changes: Any) -> None:
+        settings = replace(paper, **changes)
+        monkeypatch.setattr(provenance, "preset_settings", lambda _: settings)
+
+    changed(pairs=replace(paper.pairs, balance=0.9))  # none of its rules looks at that
+    store.agree(tiny_unit())
+    changed(forward=replace(paper.forward, warm_up=20))
+    with pytest.raises(ValueError, match=r"other preset_digest .*--out"):
+        store.agree(tiny_unit())
+
+
 def without(store: st.Store, *names: str) -> None:
     """Make the raw units those of a version that did not say so much yet."""
     for path in store.units.glob("*.parquet"):
@@ -179,7 +198,7 @@ def test_units_of_an_older_version_are_read_and_packed_but_cannot_give_their_stu
     store: st.Store,
 ) -> None:
     fill(store, tiny_units(1))
-    without(store, "evaluation", "users", "lean", "environment", "commit")
+    without(store, "evaluation", "users", "lean", "preset_digest", "environment", "commit")
     before = store.read()
     store.pack()
     assert not store.study.exists()

@@ -96,11 +96,20 @@ def simulated_user(unit: Unit) -> SimulatedUser:
     )
 
 
+def preset_settings(preset: Preset) -> Settings:
+    """A preset as it is by itself."""
+    return {"paper": Settings.paper, "default": Settings.default}[preset]()
+
+
 def learner_settings(unit: Unit) -> Settings:
     """The preset, told what the lab would know: dimensions, noise levels, the chosen models."""
     condition, noise = unit.condition, unit.condition.noise
-    make = {"paper": Settings.paper, "default": Settings.default}[unit.preset]
-    settings = make(condition.policy_dim, condition.visible, unit.rule)
+    settings = replace(
+        preset_settings(unit.preset),
+        policy_dim=condition.policy_dim,
+        outcome_dim=condition.visible,
+        rule=unit.rule,
+    )
     inverse = settings.inverse
     if condition.reward != "rbf":
         inverse = replace(inverse, features=condition.reward)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
 import subprocess
 from dataclasses import asdict, dataclass
@@ -12,9 +14,15 @@ from typing import Any
 import scipy.linalg  # noqa: F401 - brings its own BLAS, which is asked for below
 from threadpoolctl import threadpool_info
 
-from sfihilo.study.conditions import Unit, derived_seed, learner_settings
+from sfihilo.study.conditions import (
+    Preset,
+    Unit,
+    derived_seed,
+    learner_settings,
+    preset_settings,
+)
 
-SHARED = ("queries", "study_seed", "evaluation", "users", "lean")
+SHARED = ("queries", "study_seed", "evaluation", "users", "lean", "preset_digest")
 
 
 @dataclass(frozen=True)
@@ -105,5 +113,13 @@ def describe(unit: Unit, provenance: Provenance) -> dict[str, Any]:
 
 def shared(unit: Unit) -> dict[str, Any]:
     """What every unit of a preset's folder has in common."""
-    record = asdict(unit)
+    record = {**asdict(unit), "preset_digest": preset_digest(unit.preset)}
     return {name: record[name] for name in SHARED}
+
+
+def preset_digest(preset: Preset) -> str:
+    """A name for the preset's settings, so that units of a changed preset are not mixed."""
+    settings = preset_settings(preset).to_dict()
+    if preset == "paper":  # what only the default's rule looks at may change
+        del settings["pairs"]
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]

@@ -2,7 +2,7 @@
 
     <results>/units/<preset>/<unit>.parquet     raw, one a unit, not committed
     <results>/<preset>/<condition>.parquet      packed, one a condition, small enough to commit
-    <results>/<preset>/study.json               what all units share: queries, seed, evaluation
+    <results>/<preset>/study.json               what all units share: queries, seed, preset ...
     <results>/<preset>/timings.jsonl            wall time, kept out of the reproducible tables
     <results>/units/<preset>/.lock              held by the run that fills the folder (`lock.py`)
 
