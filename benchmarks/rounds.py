@@ -8,6 +8,7 @@ import numpy as np
 
 from benchmarks import plain_query, plain_tuned, scenario
 from benchmarks.clock import Action
+from benchmarks.plain import Constants
 from benchmarks.plain_query import Lookahead, Looked, whole_round
 from sfihilo import Query, Response, Settings, State, look, tell
 from sfihilo.querying import Selection
@@ -39,13 +40,22 @@ class Bench:
 
     def plain(self, repeat: int) -> Looked:
         """The same round by the plain transcription, its random draws included."""
-        return self._plain(repeat, plain_query.boundary_lookahead)
+        return self._plain(repeat, plain_query.boundary_lookahead, self._constants)
+
+    def to_the_end(self, repeat: int) -> Looked:
+        """The same from the mode itself, however long the search for it takes."""
+        constants = self._constants.to_the_end()
+        return self._plain(repeat, plain_query.boundary_lookahead, constants)
 
     def tuned(self, repeat: int) -> Looked:
         """The same by its tuned form."""
-        return self._plain(repeat, plain_tuned.boundary_lookahead)
+        return self._plain(repeat, plain_tuned.boundary_lookahead, self._constants)
 
-    def _plain(self, repeat: int, lookahead: Lookahead) -> Looked:
+    @property
+    def _constants(self) -> Constants:
+        return scenario.plain_constants(self.state.settings)
+
+    def _plain(self, repeat: int, lookahead: Lookahead, constants: Constants) -> Looked:
         query, response = self.nexts[repeat % len(self.nexts)]
         state = self.state
         # Only the arrays: neither of the learner's models is refitted here.
@@ -64,7 +74,7 @@ class Bench:
             scenario.plain_features(state),
             state.inverse.mode,
             scenario.plain_draws(after),
-            scenario.plain_constants(state.settings),
+            constants,
             lookahead,
         )
         return looked

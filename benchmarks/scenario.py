@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from benchmarks import plain
 from benchmarks.plain_query import Data, Draws
 from sfihilo import Query, Response, Settings, State, begin, load, save, tell
 from sfihilo import forward as fw
+from sfihilo import inverse as inv
 from sfihilo.feasible import Feasible
 from sfihilo.features import FourierFeatures
 from sfihilo.history import FloatArray, generator
@@ -18,6 +19,8 @@ from sfihilo.study.users import SimulatedUser, sample_user
 
 # The last rounds before a measurement are really told, so that the warm start is a warm one.
 _REALLY_TOLD = 5
+# From nothing to the mode; each goes on where the one before it stopped.
+_SEARCHES = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +70,14 @@ def state_after(settings: Settings, told: Told, comparisons: int, seed: int = 0)
     record["outcomes"] = [outcome.tolist() for outcome in outcomes if outcome is not None]
     record["anchors"] = [None, *record["outcomes"][:-1]][:loaded]
     record["choices"] = [response.choice for response in told.responses[:loaded]]
-    # Only where the next `tell` begins to search; the rounds that are really told find the values.
+    # Only where the search below begins.
     record["curvature"] = [0.1] * sum(choice is not None for choice in record["choices"])
     record["hyper"] = list(hyper)
     record["factored"] = loaded
     state = load(json.dumps(record))
+    for _ in range(_SEARCHES):
+        belief = state.inverse
+        state = replace(state, inverse=inv.update(belief, belief.differences, belief.labels))
     for index in range(loaded, comparisons + 1):
         state = tell(state, told.query(index), told.responses[index])
     return state

@@ -84,7 +84,9 @@ def speed(user: SimulatedUser, told: scenario.Told, most: int, longest: int) -> 
         times = REPEATS[comparisons].at_most(most)
         paper = Bench.make(Settings.paper(), user, told, comparisons, times.ours)
         default = Bench.make(Settings.default(), user, told, comparisons, times.ours)
-        agreements = [compare(paper.learner(k), paper.plain(k)) for k in range(times.plain)]
+        chosen = [paper.learner(k) for k in range(times.plain)]
+        agreements = [compare(ours, paper.to_the_end(k)) for k, ours in enumerate(chosen)]
+        as_timed = [compare(ours, paper.plain(k)) for k, ours in enumerate(chosen)]
         actions = {**paper.actions("tell", "round", "plain", "tuned"), "default": default.learner}
         fewer = {"plain": times.plain, "tuned": times.plain}
         seconds = medians(in_turn(actions, times.ours, fewer))
@@ -97,6 +99,7 @@ def speed(user: SimulatedUser, told: scenario.Told, most: int, longest: int) -> 
                 "speedup": seconds["plain"] / seconds["round"],
                 "speedup_tuned": seconds["tuned"] / seconds["round"],
                 "same_policy": sum(found.same for found in agreements),
+                "same_policy_as_timed": sum(found.same for found in as_timed),
                 "of": len(agreements),
                 "worst_loss": max(found.loss for found in agreements),
                 "worst_difference": max(found.difference for found in agreements),

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from sfihilo import inverse as inv
+from sfihilo.factor import inverse_root
 from sfihilo.features import CustomFeatures, FourierFeatures, LandmarkFeatures, LinearFeatures
 from sfihilo.history import FloatArray
 from sfihilo.inverse import InverseBelief, InverseSettings
 from sfihilo.likelihood import likelihood_terms
-from sfihilo.posterior import reward_posterior, root
+from sfihilo.posterior import reward_posterior
 from tests.small import own_features
 
 LINEAR = InverseSettings(features="linear")
@@ -218,7 +219,7 @@ def test_samples_have_the_inverse_precision() -> None:
 def test_eigenvalues_are_clipped_where_no_cholesky_factor_exists() -> None:
     vectors = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
     precision = vectors @ np.diag([4.0, 1.0, -1e-9]) @ vectors.T
-    draws = root(precision) @ np.random.default_rng(1).standard_normal((3, 20_000))
+    draws = inverse_root(precision) @ np.random.default_rng(1).standard_normal((3, 20_000))
     assert np.isfinite(draws).all()
     assert (vectors.T @ draws)[:2].std(axis=1) == pytest.approx([0.5, 1.0], rel=0.03)
 

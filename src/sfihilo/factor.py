@@ -25,6 +25,15 @@ def inverse_cholesky(matrix: FloatArray) -> FloatArray:
     return np.ascontiguousarray(inverse)
 
 
+def inverse_root(matrix: FloatArray) -> FloatArray:
+    """F with F F^T the inverse of `matrix`; eigenvalues are clipped where its factor fails."""
+    try:
+        return inverse_cholesky(matrix).T
+    except scipy.linalg.LinAlgError:
+        values, vectors = scipy.linalg.eigh(matrix)
+        return np.asarray(vectors / np.sqrt(np.maximum(values, values.max() * 1e-12)))
+
+
 def explained_by(factor: FloatArray, kernel: FloatArray) -> FloatArray:
     """L^-1 k, one row a row of the kernel; the zeros of L^-1 are left out block by block."""
     explained = np.empty_like(kernel)

@@ -9,11 +9,14 @@ log_sharpness  eta              ()        beta = exp(eta)
 mode           hat Theta        (m + 1,)  the weights, then the log-sharpness
 margins        u_i              (p,)      exp(eta) delta z_i^T w
 precision      Lambda_t         (m + 1, m + 1)
+root           F                (m + 1, k)  F F^T is the covariance of Theta
 curvature      lambda_i         (p,)      of the negative log likelihood in the margin
 
 Two inferences of the same model. "joint_map" is the paper's: weights and log-sharpness together by
-L-BFGS, curvature at the mode. "variational" takes the sharpness by evidence, where asked to, and
-slope and curvature averaged over the posterior (variational.py); its log-sharpness has no spread.
+L-BFGS, curvature at the mode. It searches in units of the posterior before the newest answer, where
+one answer more is a few steps; in the weights themselves fifty need not arrive. "variational" takes
+the sharpness by evidence, where asked to, and slope and curvature averaged over the posterior
+(variational.py); its log-sharpness has no spread.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import scipy.linalg
 import scipy.optimize
 from scipy.special import softmax
 
-from sfihilo.factor import add_to_diagonal
+from sfihilo.factor import add_to_diagonal, inverse_root
 from sfihilo.features import (
     CustomFeatures,
     FeatureMap,
@@ -38,10 +41,12 @@ from sfihilo.features import (
 from sfihilo.history import FloatArray
 from sfihilo.likelihood import likelihood_terms
 from sfihilo.names import named_function, positive
-from sfihilo.variational import TOLERANCE, variational_fit
+from sfihilo.variational import TOLERANCE, variational_fit, weight_precision
 
 # exp(30) is beyond any sharpness that data and prior can support; its square fits single precision.
 LARGEST_LOG_SHARPNESS = 30.0
+# Of the gradient, in units of the posterior's width: coarser ones change the order of a pool.
+_MODE_TOLERANCE = 1e-6
 _SHARPNESS_STEP = 0.4
 _TRIAL_TOLERANCE = 0.03  # nats: their differences matter, not their last digits
 _FIRST_CURVATURE = 0.1
@@ -172,6 +177,15 @@ class InverseBelief:
         prior = self.prior_precision + self.settings.jitter
         return add_to_diagonal(precision, prior)  # eq:app_inverse_precision
 
+    @cached_property
+    def root(self) -> FloatArray:
+        """F: the posterior is the mode plus F times standard normals."""
+        if self.settings.inference == "joint_map":
+            return inverse_root(self.precision())  # eq:app_inverse_laplace_posterior
+        scaled = np.exp(self.log_sharpness) * self.settings.weight_std * self.differences
+        root = self.settings.weight_std * inverse_root(weight_precision(scaled, self.curvature))
+        return np.vstack([root, np.zeros(len(root))])
+
 
 def begin(settings: InverseSettings, features: FeatureMap) -> InverseBelief:
     """The belief before any comparison: the prior."""
@@ -212,22 +226,31 @@ def update(
 
     reselect: let the variational inference move the sharpness, too; the joint one always does.
     """
-    solve = _joint_map if belief.settings.inference == "joint_map" else _variational
     unsolved = replace(belief, differences=differences, labels=labels)
-    solved = solve(unsolved, reselect)
+    if belief.settings.inference == "joint_map":
+        solved = _joint_map(unsolved, belief.root)
+    else:
+        solved = _variational(unsolved, reselect)
     if not (np.isfinite(solved.mode).all() and np.isfinite(solved.curvature).all()):
         raise FloatingPointError("inverse model: the optimiser left the finite numbers")
     return solved
 
 
-def _joint_map(belief: InverseBelief, reselect: bool) -> InverseBelief:
-    mode = scipy.optimize.minimize(
-        belief.loss,
-        belief.mode,
+def _joint_map(belief: InverseBelief, root: FloatArray) -> InverseBelief:
+    start = belief.mode
+
+    def loss(steps: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = belief.loss(start + root @ steps)
+        return value, gradient @ root
+
+    steps = scipy.optimize.minimize(
+        loss,
+        np.zeros(root.shape[1]),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": belief.settings.iterations},
+        options={"maxiter": belief.settings.iterations, "ftol": 0.0, "gtol": _MODE_TOLERANCE},
     ).x
+    mode = start + root @ steps
     mode[-1] = min(mode[-1], LARGEST_LOG_SHARPNESS)
     margins = np.exp(mode[-1]) * (belief.differences @ mode[:-1])
     terms = likelihood_terms(margins, belief.labels, belief.settings.tie_odds)

@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 
 EVERYWHERE = Feasible()
 # Raise it when the same history gives another state: saved states of another number are not used.
-COMPUTES = 2
+COMPUTES = 3
 # Rounds from reselecting the forward model to reselecting the sharpness: no query pays for both.
 SHARPNESS_LATER = 10
 

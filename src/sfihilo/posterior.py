@@ -16,14 +16,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
 from scipy.special import expit, ndtr
 
-from sfihilo.factor import inverse_cholesky
 from sfihilo.features import FeatureMap
 from sfihilo.history import FloatArray
 from sfihilo.inverse import LARGEST_LOG_SHARPNESS, InverseBelief, difference
-from sfihilo.variational import weight_precision
 
 # The logistic function is closest to a normal distribution function of this standard deviation.
 LOGISTIC_STD = 1.7
@@ -117,7 +114,7 @@ class RewardPosterior:
 
 def reward_posterior(belief: InverseBelief, rng: np.random.Generator) -> RewardPosterior:
     """The Gaussian around the mode."""
-    factor = _covariance_factor(belief)
+    factor = belief.root
 
     def draw() -> FloatArray:
         return rng.standard_normal((factor.shape[1], belief.settings.samples))
@@ -139,21 +136,3 @@ def _unseen(belief: InverseBelief) -> float:
         return 0.0
     own = own_noise * belief.settings.weight_std * np.exp(belief.log_sharpness)
     return float(max(LOGISTIC_STD**2 - own**2, 0.0))
-
-
-def _covariance_factor(belief: InverseBelief) -> FloatArray:
-    """F with F F^T the covariance, clipping eigenvalues where a Cholesky factor fails."""
-    if belief.settings.inference == "variational":
-        scaled = np.exp(belief.log_sharpness) * belief.settings.weight_std * belief.differences
-        factor = belief.settings.weight_std * root(weight_precision(scaled, belief.curvature))
-        return np.vstack([factor, np.zeros(len(factor))])
-    return root(belief.precision())  # eq:app_inverse_laplace_posterior
-
-
-def root(precision: FloatArray) -> FloatArray:
-    """F with F F^T the inverse of this precision."""
-    try:
-        return inverse_cholesky(precision).T
-    except scipy.linalg.LinAlgError:
-        values, vectors = scipy.linalg.eigh(precision)
-        return np.asarray(vectors / np.sqrt(np.maximum(values, values.max() * 1e-12)))
