@@ -61,6 +61,12 @@ def medians(seconds: Mapping[str, list[float]]) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
+def times_longer(longer: list[float], shorter: list[float]) -> float:
+    """Median ratio of what ran in the same turn; a slow minute of the machine hits both."""
+    pairs = list(zip(longer, shorter, strict=False))  # one may have fewer repeats
+    return statistics.median(one / other for one, other in pairs)
+
+
 def parts(action: Action, repeats: int, names: Mapping[str, tuple[str, str]]) -> dict[str, float]:
     """Mean seconds a repeat inside each named function (file name, function), callees included."""
     profile = cProfile.Profile(time.process_time)

@@ -85,7 +85,8 @@ def print_table(figures: dict[str, Any]) -> None:
             f"{row['t']:8d} {row['tell_ms']:8.1f} {row['round_ms']:8.1f} {row['default_ms']:8.1f} "
             f"{row['tuned_ms']:8.1f} {row['plain_ms']:8.1f} {row['speedup']:7.1f}x"
             f" {repeats_text(row):>8}  {row['same_policy']}/{row['of']}"
-            f" (worst loss {row['worst_loss']:.1e}, scores within {row['worst_difference']:.1e})"
+            f" ({row['same_policy_as_timed']} as timed,"
+            f" worst loss {row['worst_loss']:.1e}, scores within {row['worst_difference']:.1e})"
         )
     for profile in figures["profile"]:
         print(f"\nWhere the time goes at t={profile['t']} ({profile['round_ms']:.1f} ms)")
@@ -126,8 +127,8 @@ def print_checkpoints(rows: list[dict[str, Any]]) -> None:
 
 
 def repeats_text(row: dict[str, Any]) -> str:
-    """Of ours and of the plain transcription; older files timed both as often as they compared."""
-    return f"{row.get('repeats', row['of'])} / {row.get('plain_repeats', row['of'])}"
+    """Of ours and of the plain transcription."""
+    return f"{row['repeats']} / {row['plain_repeats']}"
 
 
 def growth_picture(figures: dict[str, Any], path: Path) -> None:

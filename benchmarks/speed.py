@@ -19,7 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import document, scenario
-from benchmarks.clock import ROOT, ended, environment, in_turn, medians, one_core, parts
+from benchmarks.clock import (
+    ROOT,
+    ended,
+    environment,
+    in_turn,
+    medians,
+    one_core,
+    parts,
+    times_longer,
+)
 from benchmarks.floor import floor_seconds, measure_rates
 from benchmarks.prepared import waits
 from benchmarks.report import growth_picture, print_table, write_latest
@@ -45,9 +54,9 @@ class Repeats:
 REPEATS = {
     50: Repeats(),
     100: Repeats(),
-    250: Repeats(15, 15),
+    250: Repeats(21, 21),
     500: Repeats(),
-    1000: Repeats(15, 15),
+    1000: Repeats(21, 21),
     2000: Repeats(plain=3),
     4000: Repeats(plain=2),
 }
@@ -89,15 +98,16 @@ def speed(user: SimulatedUser, told: scenario.Told, most: int, longest: int) -> 
         as_timed = [compare(ours, paper.plain(k)) for k, ours in enumerate(chosen)]
         actions = {**paper.actions("tell", "round", "plain", "tuned"), "default": default.learner}
         fewer = {"plain": times.plain, "tuned": times.plain}
-        seconds = medians(in_turn(actions, times.ours, fewer))
+        turns = in_turn(actions, times.ours, fewer)
+        seconds = medians(turns)
         rows.append(
             {
                 "t": comparisons,
                 "repeats": times.ours,
                 "plain_repeats": times.plain,
                 **{f"{name}_ms": 1e3 * value for name, value in seconds.items()},
-                "speedup": seconds["plain"] / seconds["round"],
-                "speedup_tuned": seconds["tuned"] / seconds["round"],
+                "speedup": times_longer(turns["plain"], turns["round"]),
+                "speedup_tuned": times_longer(turns["tuned"], turns["round"]),
                 "same_policy": sum(found.same for found in agreements),
                 "same_policy_as_timed": sum(found.same for found in as_timed),
                 "of": len(agreements),

@@ -30,7 +30,8 @@ def speed_text(figures: dict[str, Any]) -> str:
 def rounds_text(rows: list[dict[str, Any]]) -> str:
     """A round at every t."""
     titles = ["t", "tell", "round", "round, default preset", "plain", "plain, tuned"]
-    titles += ["times faster", "than tuned", "same policy", "repeats of ours / of plain"]
+    titles += ["times faster", "than tuned", "same policy", "as timed"]
+    titles += ["repeats of ours / of plain"]
     cells = [
         [
             str(row["t"]),
@@ -42,6 +43,7 @@ def rounds_text(rows: list[dict[str, Any]]) -> str:
             f"{row['speedup']:.1f}",
             f"{row['speedup_tuned']:.1f}",
             f"{row['same_policy']} of {row['of']}",
+            str(row["same_policy_as_timed"]),
             repeats_text(row),
         ]
         for row in rows

@@ -205,6 +205,23 @@ def test_iterations_and_warm_start() -> None:
     assert near.loss(near.mode)[0] < few.loss(few.mode)[0]
 
 
+def test_the_mode_is_found_after_a_surprising_answer() -> None:
+    rng = np.random.default_rng(4)
+    settings = InverseSettings(feature_count=128)
+    features = inv.feature_map(settings, 4, rng)
+    anchors, outcomes = rng.uniform(size=(2, 400, 4))
+    labels = np.where(anchors.sum(axis=1) > outcomes.sum(axis=1), 1.0, -1.0)
+    belief = inv.begin(settings, features)
+    rows = inv.difference(features, anchors, outcomes)
+    for count in (50, 100, 200, 400):
+        belief = inv.update(belief, rows[:count], labels[:count])
+    surprised = inv.append(belief, np.full(4, 0.55), np.full(4, 0.5), -1.0)
+    moved = np.linalg.solve(belief.root, surprised.mode - belief.mode)
+    _, gradient = surprised.loss(surprised.mode)
+    assert np.linalg.norm(moved) > 1
+    assert np.abs(gradient @ surprised.root).max() < 1e-5
+
+
 def test_samples_have_the_inverse_precision() -> None:
     belief = belief_of(replace(LINEAR, samples=40_000), MIXED)
     posterior = reward_posterior(belief, np.random.default_rng(0))

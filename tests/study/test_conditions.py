@@ -142,7 +142,7 @@ def test_open_choices_run_only_when_named() -> None:
     named = {row.condition.name for row in panels.panel_rows(["choices"])}
     every = {row.condition.name for row in panels.panel_rows([])}
     assert named - every == {
-        *("judges_true", "leave_one_out", "long_descent", "other_targets"),
+        *("judges_true", "leave_one_out", "other_targets"),
     }
 
 

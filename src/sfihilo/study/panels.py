@@ -109,15 +109,9 @@ BEYOND: dict[str, tuple[Row, ...]] = {
             "forward residuals left out one by one, not of the training data",
         ),
         Row(
-            _choice("long_descent", ("inverse.iterations", 500)),
-            RULES,
-            3,
-            "L-BFGS runs up to 500 iterations, not 50",
-        ),
-        Row(
             _choice("other_targets", ("query.own_target", False)),
             (LOOKAHEAD,),
-            4,
+            3,
             "a candidate is not measured at itself (section 3, not the algorithm)",
         ),
     ),
