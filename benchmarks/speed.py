@@ -54,9 +54,9 @@ class Repeats:
 REPEATS = {
     50: Repeats(),
     100: Repeats(),
-    250: Repeats(21, 21),
+    250: Repeats(15, 15),
     500: Repeats(),
-    1000: Repeats(21, 21),
+    1000: Repeats(15, 15),
     2000: Repeats(plain=3),
     4000: Repeats(plain=2),
 }
