@@ -10,12 +10,12 @@ import numpy as np
 from benchmarks import plain
 from benchmarks.plain_query import Data, Draws
 from sfihilo import Query, Response, Settings, State, begin, load, save, tell
-from sfihilo import forward as fw
 from sfihilo import inverse as inv
 from sfihilo.feasible import Feasible
 from sfihilo.features import FourierFeatures
 from sfihilo.history import FloatArray, generator
 from sfihilo.study.users import SimulatedUser, sample_user
+from sfihilo.tuning import select_hyperparameters
 
 # The last rounds before a measurement are really told, so that the warm start is a warm one.
 _REALLY_TOLD = 5
@@ -62,7 +62,7 @@ def state_after(settings: Settings, told: Told, comparisons: int, seed: int = 0)
     outcomes = [response.outcome for response in told.responses[:loaded]]
     if loaded >= settings.forward.warm_up:
         rng = generator(seed, loaded, "reselect")
-        hyper = fw.select(settings.forward, policies, np.array(outcomes), rng)
+        hyper = select_hyperparameters(settings.forward, policies, np.array(outcomes), rng)
     else:
         hyper = start.forward.hyper
     record = json.loads(save(start))

@@ -13,6 +13,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sfihilo import forward as fw
 from sfihilo.forward import ForwardBelief, ForwardSettings, Hyperparameters
 from sfihilo.history import FloatArray, IntArray
+from sfihilo.kernel import rbf
+from sfihilo.tuning import select_hyperparameters
 
 SETTINGS = ForwardSettings()
 NOISE = 0.05
@@ -51,8 +53,8 @@ HYPERS = [Hyperparameters(0.5, 0.1), Hyperparameters(0.3, 1e-3), Hyperparameters
 def test_kernel_is_scikit_learns(length_scale: float) -> None:
     first, second = np.random.default_rng(0).uniform(size=(2, 300, 4))  # several blocks
     expected = rbf_kernel(first, second, gamma=1 / (2 * length_scale**2))
-    assert np.abs(fw.rbf(first, second, length_scale) - expected).max() < 1e-14
-    single = fw.rbf(first.astype(np.float32), second.astype(np.float32), length_scale)
+    assert np.abs(rbf(first, second, length_scale) - expected).max() < 1e-14
+    single = rbf(first.astype(np.float32), second.astype(np.float32), length_scale)
     assert single.dtype == np.float32
     assert np.abs(single - expected).max() < 1e-5
 
@@ -202,7 +204,7 @@ def test_appending_equals_refitting(ridge: float) -> None:
     assert grown.observation == pytest.approx(whole.observation, abs=1e-8)
     product = (
         grown.inverse_factor
-        @ (fw.rbf(policies, policies, 0.5) + grown.noise * np.eye(320))
+        @ (rbf(policies, policies, 0.5) + grown.noise * np.eye(320))
         @ grown.inverse_factor.T
     )
     assert np.abs(product - np.eye(320)).max() < 1e-8
@@ -240,7 +242,7 @@ def brute_force_error(
 def test_selection_takes_the_least_validation_error(count: int, cap: int, seed: int) -> None:
     policies, outcomes, _ = data(count, seed=seed)
     settings = replace(SETTINGS, tuning_cap=cap)
-    chosen = fw.select(settings, policies, outcomes, np.random.default_rng(seed))
+    chosen = select_hyperparameters(settings, policies, outcomes, np.random.default_rng(seed))
     order = np.random.default_rng(seed).permutation(count)[:cap]
     errors = {
         (length, ridge): brute_force_error(order, policies, outcomes, length, ridge)
@@ -254,9 +256,9 @@ def test_selection_waits_for_the_warm_up() -> None:
     policies, outcomes, _ = data(16)
     rng = np.random.default_rng(0)
     initial = Hyperparameters(SETTINGS.initial_length_scale, SETTINGS.initial_ridge)
-    assert fw.select(SETTINGS, policies[:15], outcomes[:15], rng) == initial
+    assert select_hyperparameters(SETTINGS, policies[:15], outcomes[:15], rng) == initial
     patient = replace(SETTINGS, initial_length_scale=0.123)
-    assert fw.select(patient, policies, outcomes, rng).length_scale != 0.123
+    assert select_hyperparameters(patient, policies, outcomes, rng).length_scale != 0.123
 
 
 def test_clipped_sampling() -> None:
@@ -283,7 +285,7 @@ def test_one_step_update_by_hand() -> None:
     candidates, shift = targets[:4] * 0.9, np.array([0.1, -0.2])
     update = fw.target_update(belief, belief.at(targets), belief.at(candidates))
     moved = update.mean(belief.mean(targets), np.broadcast_to(shift, (4, 1, 2)))[:, 0]
-    inverse = np.linalg.inv(fw.rbf(policies, policies, 0.5) + belief.noise * np.eye(30))
+    inverse = np.linalg.inv(rbf(policies, policies, 0.5) + belief.noise * np.eye(30))
     for i, candidate in enumerate(candidates):
         for k, target in enumerate(targets):
             near, far = belief.kernel(candidate[None])[0], belief.kernel(target[None])[0]
@@ -312,8 +314,8 @@ def test_one_step_update_without_observation_noise_is_exact_conditioning() -> No
     moved = update.mean(belief.mean(targets), residual[:, None])[0, 0]
     longer = np.vstack([policies, candidate])
     standardised = (np.vstack([outcomes, outcome]) - belief.centre) / belief.scale
-    system = fw.rbf(longer, longer, 0.5) + belief.noise * np.eye(31)
-    exact = fw.rbf(targets, longer, 0.5) @ np.linalg.solve(system, standardised)
+    system = rbf(longer, longer, 0.5) + belief.noise * np.eye(31)
+    exact = rbf(targets, longer, 0.5) @ np.linalg.solve(system, standardised)
     assert moved == pytest.approx(belief.centre + belief.scale * exact, abs=1e-10)
     # With v_obs the update is more cautious, in mean and in variance.
     noisy = fw.target_update(belief, belief.at(targets), belief.at(candidate[None]))

@@ -17,6 +17,7 @@ from sfihilo.forward import Hyperparameters
 from sfihilo.history import Choice, FloatArray, History
 from sfihilo.inverse import InverseBelief
 from sfihilo.likelihood import likelihood_terms
+from sfihilo.tuning import select_hyperparameters
 from tests.small import PRESETS, RULE_NAMES, played
 
 
@@ -297,7 +298,7 @@ def test_hyperparameters_of_hard_records(preset: str) -> None:
     for name in ("identical policies", "constant outcomes", "everything constant", "corners"):
         hard = CASES[name]()
         settings = quick(preset, 3, 2, "boundary_lookahead")
-        hyper = fw.select(settings.forward, hard.policies, hard.outcomes, rng())
+        hyper = select_hyperparameters(settings.forward, hard.policies, hard.outcomes, rng())
         check_goes_on(assembled(settings, replace(hard, hyper=hyper)))
 
 

@@ -28,6 +28,7 @@ from sfihilo.history import CHOICES, Choice, generator
 from sfihilo.inverse import InverseSettings
 from sfihilo.learner import is_checkpoint
 from sfihilo.recency import RecencySettings, recency_weights
+from sfihilo.tuning import select_hyperparameters
 from tests.small import PRESETS, RULE_NAMES, patchy, play, played, respond, small
 
 ROOT = Path(__file__).parents[1]
@@ -306,7 +307,9 @@ def test_hyperparameters_change_at_checkpoints_only() -> None:
         if is_checkpoint(state.round - 1):
             data = state.history.forward_data()
             rng = generator(0, state.round, "reselect")
-            chosen = fw.select(state.settings.forward, data.policies, data.outcomes, rng)
+            chosen = select_hyperparameters(
+                state.settings.forward, data.policies, data.outcomes, rng
+            )
             changes[state.round - 1] = state.forward.hyper == chosen
         else:
             assert state.forward.hyper == before

@@ -17,6 +17,7 @@ from sfihilo.history import Choice, FloatArray
 from sfihilo.inverse import InverseSettings
 from sfihilo.querying import QuerySettings
 from sfihilo.recency import Decay, recency_weights
+from sfihilo.tuning import select_hyperparameters
 
 SMALL = Settings.paper(
     3,
@@ -196,7 +197,7 @@ def test_hyperparameters_are_those_of_the_least_validation_error() -> None:
     policies = rng.uniform(size=(60, 2))
     outcomes = np.array([smooth_person(policy, rng) for policy in policies])
     settings = ForwardSettings()
-    chosen = fw.select(settings, policies, outcomes, np.random.default_rng(9))
+    chosen = select_hyperparameters(settings, policies, outcomes, np.random.default_rng(9))
     training = np.random.default_rng(9).permutation(60)[12:]
     errors = {
         (length_scale, ridge): plain.validation_error(

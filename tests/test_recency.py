@@ -9,7 +9,7 @@ import optuna
 import pytest
 
 from sfihilo import forward as fw
-from sfihilo.forward import ForwardSettings, Hyperparameters, Split
+from sfihilo.forward import ForwardSettings, Hyperparameters
 from sfihilo.history import FloatArray, ForwardData
 from sfihilo.recency import (
     Decay,
@@ -18,6 +18,7 @@ from sfihilo.recency import (
     recent_split,
     select_with_decay,
 )
+from sfihilo.tuning import Split, select_hyperparameters
 
 LEARNED = RecencySettings(variant="learned")
 
@@ -150,7 +151,7 @@ def test_learned_weights_predict_a_drifting_present_better() -> None:
     weights = recency_weights(data.rounds, 150, decay)
     now = np.linspace(0, 1, 50)[:, None]
     truth = 0.5 + 0.4 * np.sin(3 * now + 2.5 * (1 - np.exp(-150 / 40)))
-    unweighted_hyper = fw.select(
+    unweighted_hyper = select_hyperparameters(
         ForwardSettings(), data.policies, data.outcomes, np.random.default_rng(0)
     )
 

@@ -16,8 +16,8 @@ from typing import Protocol
 
 import numpy as np
 
-from sfihilo.forward import rbf
 from sfihilo.history import FloatArray
+from sfihilo.kernel import rbf
 
 # Outcomes are scaled to [0, 1]; most lie around the middle, few near a corner.
 _LANDMARK_STD = 0.2

@@ -22,15 +22,14 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
-import scipy.linalg
 
 from sfihilo.factor import add_to_diagonal, explained_by, inverse_cholesky
 from sfihilo.history import FloatArray, IntArray
+from sfihilo.kernel import rbf
 from sfihilo.names import positive, within
 
 # Uniform outcomes in [0, 1] have this standard deviation: the scale before two were measured.
 _PRIOR_SCALE = float(np.sqrt(1 / 12))
-_BLOCK = 128
 
 
 @dataclass(frozen=True)
@@ -97,21 +96,6 @@ class At(NamedTuple):
 
     def rows(self, chosen: IntArray) -> At:
         return At(*(part[chosen] for part in self))
-
-
-def rbf(first: FloatArray, second: FloatArray, length_scale: float) -> FloatArray:
-    """Kernel matrix in the precision of its arguments, in blocks that stay in the cache."""
-    dtype = first.dtype
-    a, b = first / dtype.type(length_scale), second / dtype.type(length_scale)
-    # Two more columns carry the squared norms, so that one product gives the whole exponent.
-    left = np.column_stack([a, -0.5 * np.einsum("ij,ij->i", a, a), np.ones(len(a), dtype)])
-    right = np.column_stack([b, np.ones(len(b), dtype), -0.5 * np.einsum("ij,ij->i", b, b)]).T
-    kernel = np.empty((len(a), len(b)), dtype)
-    for start in range(0, len(a), _BLOCK):
-        block = kernel[start : start + _BLOCK]
-        np.matmul(left[start : start + _BLOCK], right, out=block)
-        np.exp(block, out=block)  # eq:app_forward_kernel
-    return kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,87 +268,11 @@ def append(belief: ForwardBelief, policy: FloatArray, outcome: FloatArray) -> Fo
     )
 
 
-def select(
-    settings: ForwardSettings,
-    policies: FloatArray,
-    outcomes: FloatArray,
-    rng: np.random.Generator,
-) -> Hyperparameters:
-    """The pair of the paper's grids with the least validation error."""
-    if len(policies) < settings.warm_up:
-        return Hyperparameters(settings.initial_length_scale, settings.initial_ridge)
-    order = rng.permutation(len(policies))[: settings.tuning_cap]
-    held_out = max(1, round(settings.validation_fraction * len(order)))
-    split = Split(
-        policies[order[held_out:]],
-        outcomes[order[held_out:]],
-        policies[order[:held_out]],
-        outcomes[order[:held_out]],
-    )
-    candidates = [
-        Hyperparameters(length_scale, ridge)
-        for length_scale in settings.length_scales
-        for ridge in settings.ridges
-    ]
-    errors = split.errors(candidates, settings.jitter)
-    return candidates[int(np.argmin(errors))]
-
-
-class Split(NamedTuple):
-    """Training and validation observations of one hyperparameter choice."""
-
-    policies: FloatArray
-    outcomes: FloatArray
-    held_policies: FloatArray
-    held_outcomes: FloatArray
-
-    def errors(
-        self,
-        candidates: list[Hyperparameters],
-        jitter: float,
-        weights: FloatArray | None = None,
-    ) -> FloatArray:
-        """Validation RMSE of each candidate; candidates of one length scale share their kernel."""
-        weights = np.ones(len(self.policies)) if weights is None else weights
-        centre, scale = _standardisation(self.outcomes)
-        standardised = (self.outcomes - centre) / scale
-        errors = []
-        kernels: dict[float, tuple[FloatArray, FloatArray]] = {}
-        for length_scale, ridge in candidates:
-            if length_scale not in kernels:
-                kernels = {
-                    length_scale: (
-                        rbf(self.policies, self.policies, length_scale),
-                        rbf(self.held_policies, self.policies, length_scale),
-                    )
-                }
-            kernel, cross = kernels[length_scale]
-            system = add_to_diagonal(kernel.copy(), (ridge + jitter) / weights)
-            errors.append(self._error(system, cross, standardised, centre, scale))
-        return np.array(errors)
-
-    def _error(
-        self,
-        system: FloatArray,
-        cross: FloatArray,
-        standardised: FloatArray,
-        centre: FloatArray,
-        scale: FloatArray,
-    ) -> float:
-        try:
-            # LAPACK's own order of a symmetric matrix is its transpose, and needs no copy.
-            factor = scipy.linalg.cho_factor(system.T, True, True, False)
-        except scipy.linalg.LinAlgError:
-            return np.inf  # too small a ridge for these policies to be told apart
-        predicted = centre + scale * (cross @ scipy.linalg.cho_solve(factor, standardised))
-        return float(np.sqrt(np.mean((predicted - self.held_outcomes) ** 2)))
-
-
 def _with_ones(outcomes: FloatArray) -> FloatArray:
     return np.column_stack([outcomes, np.ones(len(outcomes))])
 
 
-def _standardisation(outcomes: FloatArray) -> tuple[FloatArray, FloatArray]:
+def standardisation(outcomes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Empirical mean and a standard deviation that can divide."""
     if len(outcomes) == 0:
         return np.full(outcomes.shape[1], 0.5), np.full(outcomes.shape[1], _PRIOR_SCALE)
@@ -383,7 +291,7 @@ def _belief(
     inverse_factor: FloatArray,
     solved: FloatArray,
 ) -> ForwardBelief:
-    centre, scale = _standardisation(outcomes)
+    centre, scale = standardisation(outcomes)
     # Standardised after solving, since centre and scale change with every observation.
     coefficients = (
         solved[:, :-1] - np.multiply.outer(solved[:, -1], centre)

@@ -33,6 +33,7 @@ from sfihilo.recency import Decay, recency_weights, require_search, select_with_
 from sfihilo.rules import rule as named_rule
 from sfihilo.selection import Recommendation, final_policy
 from sfihilo.settings import Settings
+from sfihilo.tuning import select_hyperparameters
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -250,7 +251,7 @@ def _reselect(state: State) -> State:
     rng = generator(state.seed, state.round, "reselect")
     decay: Decay | None = None
     if settings.recency.variant == "unweighted" or len(data.rounds) < settings.forward.warm_up:
-        hyper = fw.select(settings.forward, data.policies, data.outcomes, rng)
+        hyper = select_hyperparameters(settings.forward, data.policies, data.outcomes, rng)
     else:
         hyper, decay = select_with_decay(
             settings.forward, settings.recency, data, state.round, int(rng.integers(2**31))

@@ -32,8 +32,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from sfihilo.forward import At, rbf, sample
+from sfihilo.forward import At, sample
 from sfihilo.history import FloatArray
+from sfihilo.kernel import rbf
 from sfihilo.posterior import LOGISTIC_STD
 from sfihilo.querying import PairSettings, Selection, Situation
 from sfihilo.ranking import top

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from sfihilo.forward import ForwardSettings, Hyperparameters, Split
+from sfihilo.forward import ForwardSettings, Hyperparameters
 from sfihilo.history import FloatArray, ForwardData, IntArray
 from sfihilo.names import positive
+from sfihilo.tuning import Split
 
 if TYPE_CHECKING:
     import optuna
