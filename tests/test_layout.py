@@ -13,13 +13,15 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "sfihilo"
 
 # A part imports only parts that stand before it. `names` resolves "module:function" texts,
-# `likelihood` and `variational` are the tools of `inverse`, `information` and `ranking` those of
-# `querying`.
+# `kernel`, `likelihood` and `variational` are tools of the beliefs, `information` and `ranking`
+# those of `querying`.
 ORDER = (
     "names",
     "history",
     "factor",
+    "kernel",
     "forward",
+    "tuning",
     "features",
     "recency",
     "likelihood",

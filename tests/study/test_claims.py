@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 
 from sfihilo.study import claims, claims_page, markdown, quantities, summary
-from sfihilo.study.claims import CLAIMS, Claim, Expectation, Finding, judge
+from sfihilo.study.claims import CLAIMS
 from sfihilo.study.measures import Cell, Results
 from sfihilo.study.panels import PANELS
 from sfihilo.study.quantities import Measured
 from sfihilo.study.statistics import Interval, contrast_interval, crossing_change
+from sfihilo.study.verdicts import Check, Claim, Expectation, Finding, Kind, judge
 from tests.study.invented import invented
 from tests.study.test_compare import write
 
@@ -59,7 +60,7 @@ def test_judgement(
     ],
 )
 def test_a_direction_must_be_significant_and_no_effect_must_not(
-    kind: claims.Kind, p: float, answer: str
+    kind: Kind, p: float, answer: str
 ) -> None:
     found = replace(measured(-0.2, -0.3, -0.1), p=p)
     assert judge(found, Expectation(kind)) == answer
@@ -76,7 +77,7 @@ def test_p_values_are_those_of_the_panel(whole: Results) -> None:
 
 
 def finding(*parts: Measured | None) -> Finding:
-    check = claims.Check("", lambda results: None, Expectation("below"))
+    check = Check("", lambda results: None, Expectation("below"))
     return Finding(Claim("A", "", (check,) * len(parts)), parts)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from sfihilo.study.claims import ALL_USERS, FEWEST, SIGNIFICANT, Finding, Verdict, findings
+from sfihilo.study.claims import findings
 from sfihilo.study.figures.style import rule_name
 from sfihilo.study.markdown import command, figure, number
 from sfihilo.study.measures import Cell, Results
@@ -31,6 +31,7 @@ from sfihilo.study.presets_page import (
 )
 from sfihilo.study.quantities import Measured, crossing
 from sfihilo.study.store import Store, read_results, write_atomically
+from sfihilo.study.verdicts import ALL_USERS, FEWEST, SIGNIFICANT, Finding, Verdict
 
 VERDICTS: dict[Verdict, str] = {
     "reproduced": "reproduced",
@@ -46,8 +47,8 @@ number of queries comes from the paper's logarithmic fit; "from the first" count
 at the first checkpoint (16 queries), of whom only that is known. p is of the two-sided paired
 t-test, with Holm's correction over the panel's tests where the comparison is one of them.
 
-How a verdict is reached (the rules are data in `src/sfihilo/study/claims.py`): each claim has one
-or more checks. A check for a direction says *yes* when the whole interval lies on the claimed side
+How a verdict is reached (the claims are data in `src/sfihilo/study/claims.py`, the rule is in
+`verdicts.py` beside it): each claim has one or more checks. A check for a direction says *yes* when the whole interval lies on the claimed side
 and p is below {SIGNIFICANT}, *leaning* when only the estimate does, and *no* otherwise. A check for
 a value says *yes* when the paper's figure lies in our interval and our estimate within 20 % of it,
 *leaning* when one of the

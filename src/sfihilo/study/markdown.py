@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from sfihilo.study.claims import ALL_USERS
 from sfihilo.study.quantities import Measured
+from sfihilo.study.verdicts import ALL_USERS
 
 
 def number(measured: Measured) -> str:

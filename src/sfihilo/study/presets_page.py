@@ -15,7 +15,6 @@ from sfihilo.study.calibration import (
     reliability_of,
     shown_checkpoints,
 )
-from sfihilo.study.claims import SIGNIFICANT
 from sfihilo.study.compare import compare
 from sfihilo.study.conditions import BASE
 from sfihilo.study.figures.style import rule_name
@@ -24,6 +23,7 @@ from sfihilo.study.measures import Cell, Results
 from sfihilo.study.panels import condition_labels, own_rule
 from sfihilo.study.quantities import crossing
 from sfihilo.study.statistics import stars
+from sfihilo.study.verdicts import SIGNIFICANT
 
 PRESETS = ("paper", "default")
 MEASURE_WORDS = {
