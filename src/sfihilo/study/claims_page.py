@@ -48,7 +48,8 @@ at the first checkpoint (16 queries), of whom only that is known. p is of the tw
 t-test, with Holm's correction over the panel's tests where the comparison is one of them.
 
 How a verdict is reached (the claims are data in `src/sfihilo/study/claims.py`, the rule is in
-`verdicts.py` beside it): each claim has one or more checks. A check for a direction says *yes* when the whole interval lies on the claimed side
+`verdicts.py` beside it): each claim has one or more checks.
+A check for a direction says *yes* when the whole interval lies on the claimed side
 and p is below {SIGNIFICANT}, *leaning* when only the estimate does, and *no* otherwise. A check for
 a value says *yes* when the paper's figure lies in our interval and our estimate within 20 % of it,
 *leaning* when one of the
