@@ -1,5 +1,6 @@
 """Settings that every test shares."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,3 +38,13 @@ def _raise_on_floating_point_errors(request: pytest.FixtureRequest) -> Iterator[
             yield
     else:
         yield
+
+
+@pytest.fixture
+def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Files of a user in `tmp_path` are imported; the next test has its own of the same name."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield
+    for name, module in list(sys.modules.items()):
+        if (tmp_path / (getattr(module, "__file__", None) or "")).parent == tmp_path:
+            del sys.modules[name]

@@ -60,6 +60,7 @@ def page_id(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@pytest.mark.usefixtures("own_modules")
 @pytest.mark.parametrize("path", PAGES, ids=page_id)
 def test_python_blocks_run(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -55,15 +54,6 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(cli.SCALES, "smoke", scale)
     small = Row(TINY, ("random", "mutual_information"), 2, "d = 2")
     monkeypatch.setitem(EVERY_PANEL, "A", (small,))
-
-
-@pytest.fixture
-def own_modules(tmp_path: Path) -> Iterator[None]:
-    """A user's files are imported to see whether they can be; the next test has its own."""
-    yield
-    for name, module in list(sys.modules.items()):
-        if Path(getattr(module, "__file__", None) or "").parent == tmp_path:
-            del sys.modules[name]
 
 
 def invoke(*arguments: str, code: int = 0) -> str:
