@@ -26,7 +26,6 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-import scipy.linalg
 import scipy.optimize
 from scipy.special import softmax
 
