@@ -130,6 +130,17 @@ def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
     assert run([], store, Engine()) == runner.Report((), {})
 
 
+def test_a_damaged_unit_is_computed_again_to_the_same_bytes(tmp_path: Path) -> None:
+    store, units = Store(tmp_path, "paper"), tiny_units(1, queries=3)
+    run(units, store, Engine(workers=1), provenance=PROVENANCE)
+    path = store.path(units[0])
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    again = run(units, store, Engine(workers=1), provenance=PROVENANCE)
+    assert again.finished == (units[0].key,)
+    assert path.read_bytes() == whole
+
+
 def test_a_unit_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     store = Store(tmp_path, "paper")
     units = [tiny_unit("no_such_rule", queries=3), tiny_unit("random", queries=3)]

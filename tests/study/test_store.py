@@ -99,6 +99,35 @@ def test_a_partial_file_is_not_done(store: st.Store) -> None:
     assert store.done() == set()
 
 
+def test_a_damaged_unit_is_not_done_and_is_named(store: st.Store) -> None:
+    units = tiny_units()
+    fill(store, units)
+    damaged = store.path(units[0])
+    for content in (damaged.read_bytes()[:-100], b"", b"something else"):
+        damaged.write_bytes(content)
+        assert store.done() == {unit.key for unit in units[1:]}
+        assert not store.has(units[0])
+        for look in (store.read, store.pack):
+            with pytest.raises(st.DamagedError, match=damaged.name):
+                look()
+
+
+def test_a_damaged_pack_is_named(store: st.Store) -> None:
+    fill(store, tiny_units())
+    (packed, *_) = store.pack()
+    packed.write_bytes(packed.read_bytes()[:200])
+    for look in (store.read, store.pack, store.done):
+        with pytest.raises(st.DamagedError, match=packed.name):
+            look()
+
+
+def test_a_damaged_study_json_is_named(store: st.Store) -> None:
+    store.agree(tiny_unit())
+    store.study.write_text(store.study.read_text()[:20])
+    with pytest.raises(st.DamagedError, match=r"study\.json"):
+        store.agree(tiny_unit())
+
+
 def test_packed_units_are_done_in_a_clean_clone(store: st.Store) -> None:
     units = tiny_units(3)
     fill(store, units)

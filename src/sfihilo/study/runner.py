@@ -109,7 +109,7 @@ def execute(job: Job) -> Finished:
         if folder not in sys.path:
             sys.path.insert(0, folder)
     store = Store(Path(job.results), job.unit.preset) if job.results is not None else None
-    if store is not None and store.path(job.unit).exists():
+    if store is not None and store.has(job.unit):
         return Finished(0.0, None)  # another runner on the same folder was quicker
     begun = time.perf_counter()
     with threadpool_limits(limits=1):

@@ -6,8 +6,8 @@
     <results>/<preset>/timings.jsonl            wall time, kept out of the reproducible tables
     <results>/units/<preset>/.lock              held by the run that fills the folder (`lock.py`)
 
-A unit counts as done when it is in either place. The schema of each table carries the version, the
-commit, the settings, the seeds and the environment that made it.
+A unit counts as done when it is whole in either place. The schema of each table carries the
+version, the commit, the settings, the seeds and the environment that made it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,10 +58,38 @@ def _parquet(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
+class DamagedError(ValueError):
+    """A file that was whole once, since files are renamed into place, and is not any more."""
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        reason = str(error).partition("\n")[0].rpartition("': ")[2].rstrip(".")
+        raise DamagedError(
+            f"{path} is damaged ({reason}); remove it, or take it from a copy: "
+            "`sfihilo study run` then computes what is missing"
+        ) from error
+
+
 def decode(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
     """A stored table and what it says about itself."""
-    table = pq.read_table(path)
+    table = _table(path)
     return table.to_pandas(), _about(path, table.schema)
+
+
+def _table(path: Path) -> pa.Table:
+    with _reading(path):
+        return pq.read_table(path)
+
+
+def _own_about(path: Path) -> dict[str, Any]:
+    """What a file says about itself, without reading its table."""
+    with _reading(path):
+        schema = pq.read_schema(path)
+    return _about(path, schema)
 
 
 def _about(path: Path, schema: pa.Schema) -> dict[str, Any]:
@@ -121,9 +150,13 @@ class Store:
     def write(self, unit: Unit, content: bytes) -> None:
         write_atomically(self.path(unit), content)
 
+    def has(self, unit: Unit) -> bool:
+        """Whether its own file is there, and whole as far as its end can tell."""
+        return _is_whole(self.path(unit))
+
     def done(self) -> set[str]:
         """Keys of the units that need not be run again."""
-        keys = {path.stem for path in self.units.glob("*.parquet")}
+        keys = {path.stem for path in self.units.glob("*.parquet") if _is_whole(path)}
         for path in sorted(self.packed.glob("*.parquet")):
             keys.update(about["key"] for about in _packed_units(path))
         return keys
@@ -145,7 +178,8 @@ class Store:
     def common(self) -> dict[str, Any]:
         """What all units share, by study.json, or else as far as they say so themselves."""
         if self.study.exists():
-            noted: dict[str, Any] = json.loads(self.study.read_text())
+            with _reading(self.study):
+                noted: dict[str, Any] = json.loads(self.study.read_text())
             return noted
         return _common(self._abouts())
 
@@ -192,14 +226,14 @@ class Store:
     def _abouts(self) -> list[dict[str, Any]]:
         """What all stored units say about themselves, packed ones first."""
         packed = [about for path in _sorted(self.packed) for about in _packed_units(path)]
-        return packed + [_about(path, pq.read_schema(path)) for path in _sorted(self.units)]
+        return packed + [_own_about(path) for path in _sorted(self.units)]
 
     def read(self) -> pd.DataFrame:
         """All results of the preset, packed and raw, as one tidy table with COLUMNS."""
-        packed = [(path, pq.read_table(path).to_pandas()) for path in _sorted(self.packed)]
+        packed = [_table(path).to_pandas() for path in _sorted(self.packed)]
         raw = [_labelled(*decode(path)) for path in _sorted(self.units)]
         fresh = {(table["condition"][0], table["rule"][0], table["user"][0]) for table in raw}
-        tables = [_without(table, fresh) for _, table in packed] + raw
+        tables = [_without(table, fresh) for table in packed] + raw
         if not tables:
             return pd.DataFrame({name: [] for name in COLUMNS})
         table = pd.concat(tables, ignore_index=True)
@@ -265,6 +299,15 @@ def export(results: Path, out: Path) -> list[Path]:
     return written
 
 
+def _is_whole(path: Path) -> bool:
+    """A file that is cut short has lost its end, and with it what it says about itself."""
+    try:
+        _own_about(path)
+    except ValueError:
+        return False
+    return True
+
+
 def _sorted(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.parquet"))
 
@@ -284,7 +327,7 @@ def _without(table: pd.DataFrame, keys: set[tuple[str, str, int]]) -> pd.DataFra
 
 
 def _packed_units(path: Path) -> list[dict[str, Any]]:
-    about = _about(path, pq.read_schema(path))
+    about = _own_about(path)
     common: list[dict[str, Any]] = about["common"]
     return [{**common[unit["common"]], **unit} for unit in about["units"]]
 
@@ -295,7 +338,7 @@ def _pack(path: Path, fresh: list[tuple[pd.DataFrame, dict[str, Any]]]) -> bytes
     if path.exists():
         keys = {about["key"] for about in abouts}
         names = {(about["condition"]["name"], about["rule"], about["user"]) for about in abouts}
-        tables.append(_without(pq.read_table(path).to_pandas(), names))
+        tables.append(_without(_table(path).to_pandas(), names))
         abouts += [about for about in _packed_units(path) if about["key"] not in keys]
     table = pd.concat(tables, ignore_index=True)
     table = table.sort_values(["rule", "user", "query"], kind="stable", ignore_index=True)
