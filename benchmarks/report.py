@@ -85,8 +85,8 @@ def print_table(figures: dict[str, Any]) -> None:
             f"{row['t']:8d} {row['tell_ms']:8.1f} {row['round_ms']:8.1f} {row['default_ms']:8.1f} "
             f"{row['tuned_ms']:8.1f} {row['plain_ms']:8.1f} {row['speedup']:7.1f}x"
             f" {repeats_text(row):>8}  {row['same_policy']}/{row['of']}"
-            f" ({row['same_policy_as_timed']} as timed,"
-            f" worst loss {row['worst_loss']:.1e}, scores within {row['worst_difference']:.1e})"
+            f" (worst loss {row['worst_loss']:.1e}, scores within {row['worst_difference']:.1e};"
+            f" as timed {row['same_policy_as_timed']}, {row['worst_loss_as_timed']:.1e})"
         )
     for profile in figures["profile"]:
         print(f"\nWhere the time goes at t={profile['t']} ({profile['round_ms']:.1f} ms)")

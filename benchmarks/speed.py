@@ -112,6 +112,7 @@ def speed(user: SimulatedUser, told: scenario.Told, most: int, longest: int) -> 
                 "same_policy_as_timed": sum(found.same for found in as_timed),
                 "of": len(agreements),
                 "worst_loss": max(found.loss for found in agreements),
+                "worst_loss_as_timed": max(found.loss for found in as_timed),
                 "worst_difference": max(found.difference for found in agreements),
             }
         )

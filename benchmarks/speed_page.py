@@ -30,7 +30,7 @@ def speed_text(figures: dict[str, Any]) -> str:
 def rounds_text(rows: list[dict[str, Any]]) -> str:
     """A round at every t."""
     titles = ["t", "tell", "round", "round, default preset", "plain", "plain, tuned"]
-    titles += ["times faster", "than tuned", "same policy", "as timed"]
+    titles += ["times faster", "than tuned", "same policy", "as timed", "largest loss as timed"]
     titles += ["repeats of ours / of plain"]
     cells = [
         [
@@ -44,6 +44,7 @@ def rounds_text(rows: list[dict[str, Any]]) -> str:
             f"{row['speedup_tuned']:.1f}",
             f"{row['same_policy']} of {row['of']}",
             str(row["same_policy_as_timed"]),
+            f"{row['worst_loss_as_timed']:.1%}",
             repeats_text(row),
         ]
         for row in rows

@@ -219,6 +219,7 @@ def row(t: int) -> dict[str, Any]:
         "speedup_tuned": 4.0,
         "same_policy": 2,
         "same_policy_as_timed": 1,
+        "worst_loss_as_timed": 0.02,
         "of": 2,
     }
 
@@ -242,7 +243,7 @@ def test_the_speed_page_says_repeats_and_checkpoints() -> None:
         "waiting": {"prepared_ms": 1.0, "prepared_worst_ms": 2.0, "unprepared_ms": 3.0},
     }
     text = speed_page.speed_text(figures)
-    assert "| 2 of 2 | 1 | 7 / 2 |" in text
+    assert "| 2 of 2 | 1 | 2.0% | 7 / 2 |" in text
     assert "| default | 200 | 50.0 | 70.0 | 90.0 |" in text
     assert "| default_query_ms_t200 | 90 | at most 100 ms |" in text
 
