@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks import scenario
 from sfihilo import Query, Settings, ask, begin, tell
 from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space
-from sfihilo.study.users import SimulatedUser
+from sfihilo.study.people.users import SimulatedUser
 
 DIMENSION = 8
 SEED = 0

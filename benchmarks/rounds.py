@@ -10,9 +10,9 @@ from benchmarks import plain_query, plain_tuned, scenario
 from benchmarks.clock import Action
 from benchmarks.plain import Constants
 from benchmarks.plain_query import Lookahead, Looked, whole_round
-from sfihilo import Query, Response, Settings, State, look, tell
-from sfihilo.querying import Selection
-from sfihilo.study.users import SimulatedUser
+from sfihilo import Query, Response, Settings, State, explain, tell
+from sfihilo.querying import Decision
+from sfihilo.study.people.users import SimulatedUser
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +34,9 @@ class Bench:
         """Only the first half of a round."""
         return tell(self.state, *self.nexts[repeat % len(self.nexts)])
 
-    def learner(self, repeat: int) -> Selection:
+    def learner(self, repeat: int) -> Decision:
         """tell + ask (`look` is `ask`, and says what it looked at)."""
-        return look(self.told(repeat))
+        return explain(self.told(repeat))
 
     def plain(self, repeat: int) -> Looked:
         """The same round by the plain transcription, its random draws included."""
@@ -72,7 +72,7 @@ class Bench:
             scenario.plain_data(after),
             (state.forward.hyper.length_scale, state.forward.hyper.ridge),
             scenario.plain_features(state),
-            state.inverse.mode,
+            state.inverse.centre,
             scenario.plain_draws(after),
             constants,
             lookahead,
@@ -99,7 +99,7 @@ class Agreement:
     difference: float  # largest relative difference between utilities of the same candidates
 
 
-def compare(selection: Selection, looked: Looked) -> Agreement:
+def compare(selection: Decision, looked: Looked) -> Agreement:
     """The plain scores of both choices."""
     row = int(np.flatnonzero((selection.pool == selection.policy).all(axis=1))[0])
     best = float(looked.utilities.max())

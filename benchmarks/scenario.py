@@ -12,10 +12,10 @@ from benchmarks.plain_query import Data, Draws
 from sfihilo import Query, Response, Settings, State, begin, load, save, tell
 from sfihilo import inverse as inv
 from sfihilo.feasible import Feasible
-from sfihilo.features import FourierFeatures
+from sfihilo.forward.tuning import select_hyperparameters
 from sfihilo.history import FloatArray, generator
-from sfihilo.study.users import SimulatedUser, sample_user
-from sfihilo.tuning import select_hyperparameters
+from sfihilo.inverse.features import FourierFeatures
+from sfihilo.study.people.users import SimulatedUser, sample_user
 
 # The last rounds before a measurement are really told, so that the warm start is a warm one.
 _REALLY_TOLD = 5

@@ -34,8 +34,8 @@ from benchmarks.prepared import waits
 from benchmarks.report import growth_picture, print_table, write_latest
 from benchmarks.rounds import Bench, compare
 from sfihilo import Settings
-from sfihilo.learner import SHARPNESS_LATER
-from sfihilo.study.users import SimulatedUser
+from sfihilo.learner import SHARPNESS_DELAY
+from sfihilo.study.people.users import SimulatedUser
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def checkpoint(
     after = {
         "usual": comparisons,
         "kernel": comparisons - 1,
-        "sharpness": comparisons - 1 + SHARPNESS_LATER,
+        "sharpness": comparisons - 1 + SHARPNESS_DELAY,
     }
     actions = {
         name: Bench.make(settings, user, told, count, repeats).learner
@@ -213,7 +213,7 @@ def main() -> None:
     origin = environment()
     repeats = min(chosen.repeats, 7)
     user = scenario.person()
-    told = scenario.tell_all(user, chosen.longest + 2 * SHARPNESS_LATER)
+    told = scenario.tell_all(user, chosen.longest + 2 * SHARPNESS_DELAY)
     figures: dict[str, Any] = {}
     with one_core():
         figures |= speed(user, told, chosen.repeats, chosen.longest)

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.markdown import headline_text, origin_text, table
 from benchmarks.report import TARGETS, headlines, origin_of, repeats_text
 from benchmarks.study_took import QUERIES, USERS, took, whole_study
-from sfihilo.study.store import Store
+from sfihilo.study.run.store import Store
 
 
 def speed_text(figures: dict[str, Any]) -> str:

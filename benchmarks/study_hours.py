@@ -23,8 +23,8 @@ from benchmarks.scenario import Told, state_after
 from benchmarks.study_took import QUERIES, USERS, WORKERS, whole_study
 from sfihilo import Response, ask, tell
 from sfihilo.history import Choice
-from sfihilo.learner import SHARPNESS_LATER, is_checkpoint
-from sfihilo.study.conditions import Unit, learner_settings
+from sfihilo.learner import SHARPNESS_DELAY, is_checkpoint
+from sfihilo.study.design.conditions import Unit, learner_settings
 
 AFTER = (25, 200, 500, 1000)
 
@@ -47,7 +47,7 @@ def stand_in(policy_dim: int, outcome_dim: int, rounds: int) -> Told:
 def run_seconds(unit: Unit, repeats: int) -> float:
     """Seconds of one whole run, interpolated."""
     settings = learner_settings(unit)
-    told = stand_in(settings.policy_dim, settings.outcome_dim, QUERIES + SHARPNESS_LATER + 3)
+    told = stand_in(settings.policy_dim, settings.outcome_dim, QUERIES + SHARPNESS_DELAY + 3)
     usual, kernel, sharpness = [], [], []
     for after in AFTER:
         before = state_after(settings, told, after - 1)
@@ -59,7 +59,7 @@ def run_seconds(unit: Unit, repeats: int) -> float:
             "round": lambda _, s=at, q=further, r=reply: ask(tell(s, q, r)),
         }
         if settings.inverse.inference == "variational":  # the other moves it in every round
-            later = after + SHARPNESS_LATER
+            later = after + SHARPNESS_DELAY
             due, asked, heard = (
                 state_after(settings, told, later - 1),
                 told.query(later),

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from sfihilo.study.conditions import Preset, Unit
-from sfihilo.study.panels import panel_rows, units_of
-from sfihilo.study.runner import Forecast
+from sfihilo.study.design.conditions import Preset, Unit
+from sfihilo.study.design.panels import panel_rows, units_of
+from sfihilo.study.run.runner import Forecast
 
 QUERIES, USERS, WORKERS = 1000, 30, 2
 

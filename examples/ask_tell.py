@@ -5,7 +5,7 @@ which of the last two conditions the person preferred, and return `Response(outc
 """
 
 from sfihilo import Settings, ask, begin, load, recommend, save, tell
-from sfihilo.study.users import sample_user
+from sfihilo.study.people.users import sample_user
 
 QUERIES = 25
 

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from sfihilo.experiment import Lab, Outcome, Parameter, Space, Trial
-from sfihilo.experiment.export import export
-from sfihilo.experiment.report import write_report
+from sfihilo.experiment.output.export import export
+from sfihilo.experiment.output.report import write_report
 from sfihilo.history import Choice
 
 TRIALS = 12  # a real session has some two hundred

@@ -11,8 +11,7 @@ import numpy as np
 from sfihilo import Query, Response, Settings, State, ask, begin, tell
 from sfihilo.feasible import Feasible
 from sfihilo.history import Choice, FloatArray, generator
-from sfihilo.querying import Selection, Situation
-from sfihilo.rules import RULES
+from sfihilo.querying import RULES, Decision, Situation
 
 PRESETS: dict[str, Callable[..., Settings]] = {"paper": Settings.paper, "default": Settings.default}
 RULE_NAMES = tuple(RULES)
@@ -104,16 +103,16 @@ def situation_of(state: State, **changes: Any) -> Situation:
     return Situation(**{**values, **changes})
 
 
-def own_rule(situation: Situation) -> Selection:
+def own_rule(situation: Situation) -> Decision:
     """A user's rule: the policy of the pool that is nearest to the middle."""
     pool = situation.pool()
     scores = -((pool - 0.5) ** 2).sum(axis=1)
-    return Selection(policy=pool[int(np.argmax(scores))], pool=pool, scores=scores)
+    return Decision(policy=pool[int(np.argmax(scores))], pool=pool, scores=scores)
 
 
-def rule_outside(situation: Situation) -> Selection:
+def rule_outside(situation: Situation) -> Decision:
     """A user's rule with a bug: its policy lies outside of the unit cube."""
-    return Selection(policy=np.full(situation.policy_dim, 1.5), pool=situation.pool())
+    return Decision(policy=np.full(situation.policy_dim, 1.5), pool=situation.pool())
 
 
 def own_features(outcomes: FloatArray) -> FloatArray:

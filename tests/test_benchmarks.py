@@ -31,8 +31,8 @@ from benchmarks import (
 from benchmarks.peers import study as peers_study
 from benchmarks.plain_query import Looked
 from sfihilo import Settings
-from sfihilo.learner import SHARPNESS_LATER, is_checkpoint
-from sfihilo.querying import Selection
+from sfihilo.learner import SHARPNESS_DELAY, is_checkpoint
+from sfihilo.querying import Decision
 
 
 def looked(chosen: int, utilities: list[float]) -> Looked:
@@ -41,10 +41,10 @@ def looked(chosen: int, utilities: list[float]) -> Looked:
     return Looked(chosen, scores, scores, rows, rows, np.array(utilities))
 
 
-def selection(row: int, utilities: list[float]) -> Selection:
+def selection(row: int, utilities: list[float]) -> Decision:
     pool = np.arange(8.0).reshape(4, 2) / 8
     rows = np.arange(len(utilities))
-    return Selection(pool[row], pool, np.zeros(4), rows, rows, np.array(utilities))
+    return Decision(pool[row], pool, np.zeros(4), rows, rows, np.array(utilities))
 
 
 def test_a_different_choice_shows_what_it_gives_away() -> None:
@@ -100,7 +100,7 @@ def test_reselecting_rounds_are_timed_where_they_are(monkeypatch: pytest.MonkeyP
     row = speed.checkpoint(Settings(2, 2), user, told, 25, 2)
     assert timed == {"usual": 26, "kernel": 25, "sharpness": 35}
     assert is_checkpoint(timed["kernel"])
-    assert is_checkpoint(timed["sharpness"] - SHARPNESS_LATER)
+    assert is_checkpoint(timed["sharpness"] - SHARPNESS_DELAY)
     assert (row["preset"], row["t"], row["usual_ms"], row["most_ms"]) == ("default", 25, 100.0, 600)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from sfihilo import cli
+from sfihilo.cli import main as cli
 
 runner = CliRunner()
 
@@ -21,8 +21,8 @@ def test_version() -> None:
 
 def test_help_lists_the_parts_without_loading_them() -> None:
     script = (
-        "import sys, sfihilo.cli\n"
-        "try: sfihilo.cli.app(['--help'])\n"
+        "import sys, sfihilo.cli.main\n"
+        "try: sfihilo.cli.main.app(['--help'])\n"
         "except SystemExit: pass\n"
         "heavy = {'matplotlib', 'pandas', 'pyarrow', 'optuna', 'fastapi'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
@@ -80,14 +80,14 @@ def test_fault_inside_a_part_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_command_line_without_typer_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "typer", None)
-    monkeypatch.delitem(sys.modules, "sfihilo.cli")
+    monkeypatch.delitem(sys.modules, "sfihilo.cli.main")
     with pytest.raises(SystemExit, match=r"pip install 'sfihilo\[cli\]'"):
-        importlib.import_module("sfihilo.cli")
+        importlib.import_module("sfihilo.cli.main")
 
 
 def test_console_script_is_installed() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", "from sfihilo.cli import main; main()", "--version"],
+        [sys.executable, "-c", "from sfihilo.cli.main import main; main()", "--version"],
         capture_output=True,
         text=True,
         check=True,

@@ -5,14 +5,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sfihilo.features import (
+from sfihilo.history import FloatArray
+from sfihilo.inverse.features import (
     CustomFeatures,
     FeatureMap,
     LinearFeatures,
     fourier_features,
     landmark_features,
 )
-from sfihilo.history import FloatArray
 from tests.small import own_features
 
 

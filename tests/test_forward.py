@@ -12,9 +12,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from sfihilo import forward as fw
 from sfihilo.forward import ForwardBelief, ForwardSettings, Hyperparameters
+from sfihilo.forward.kernel import rbf
+from sfihilo.forward.tuning import select_hyperparameters
 from sfihilo.history import FloatArray, IntArray
-from sfihilo.kernel import rbf
-from sfihilo.tuning import select_hyperparameters
 
 SETTINGS = ForwardSettings()
 NOISE = 0.05

@@ -14,10 +14,10 @@ from sfihilo import Feasible, Response, Settings, State, ask, begin, load, recom
 from sfihilo import forward as fw
 from sfihilo import inverse as inv
 from sfihilo.forward import Hyperparameters
+from sfihilo.forward.tuning import select_hyperparameters
 from sfihilo.history import Choice, FloatArray, History
 from sfihilo.inverse import InverseBelief
-from sfihilo.likelihood import likelihood_terms
-from sfihilo.tuning import select_hyperparameters
+from sfihilo.inverse.likelihood import likelihood_terms
 from tests.small import PRESETS, RULE_NAMES, played
 
 
@@ -231,7 +231,7 @@ def at_sharpness(belief: InverseBelief, log_sharpness: float) -> InverseBelief:
     margins = np.exp(np.clip(log_sharpness, -300, 50)) * (belief.differences @ belief.weights)
     terms = likelihood_terms(margins, belief.labels, belief.settings.tie_odds)
     mode = np.append(belief.weights, log_sharpness)
-    return replace(belief, mode=mode, curvature=terms.curvature)
+    return replace(belief, centre=mode, curvature=terms.curvature)
 
 
 @pytest.mark.parametrize("log_sharpness", [-800.0, -30.0, 30.0, 60.0])
@@ -250,7 +250,7 @@ def test_exploding_sharpness(log_sharpness: float, reward_noise: float) -> None:
         check(ask(with_rule(state, rule)).policy, 3)
     query = ask(state)
     after = tell(state, query, Response(np.array([0.2, 0.9]), "previous"))
-    assert np.isfinite(after.inverse.mode).all()
+    assert np.isfinite(after.inverse.centre).all()
     check(ask(after).policy, 3)
 
 
@@ -260,12 +260,12 @@ def test_sharp_people_by_the_default_inference(log_sharpness: float, label: floa
     """Its sharpness moves by evidence, a little at a time; these are as far as it may come."""
     state = state_of("two observations", "default")
     row = inv.difference(state.inverse.features, np.array([[0.9, 0.8]]), np.array([[0.1, 0.2]]))
-    start = replace(state.inverse, mode=np.append(state.inverse.weights, log_sharpness))
+    start = replace(state.inverse, centre=np.append(state.inverse.weights, log_sharpness))
     start = replace(start, differences=row[:0], labels=np.empty(0), curvature=np.empty(0))
     rows = np.repeat(row, 600, axis=0)
     with np.errstate(under="ignore"):  # as in the loop
         belief = inv.update(start, rows, np.full(600, label), reselect=True)
-    assert np.isfinite(belief.mode).all()
+    assert np.isfinite(belief.centre).all()
     for rule in RULE_NAMES:
         check(ask(with_rule(replace(state, inverse=belief), rule)).policy, 3)
 
@@ -277,7 +277,7 @@ def test_warm_starts_on_separable_labels(preset: str) -> None:
     belief: InverseBelief = state.inverse
     for _ in range(15):
         belief = inv.update(belief, belief.differences, belief.labels)
-    assert np.isfinite(belief.mode).all()
+    assert np.isfinite(belief.centre).all()
     check_goes_on(replace(state, inverse=belief))
 
 

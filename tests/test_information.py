@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from sfihilo import inverse as inv
 from sfihilo.history import FloatArray
-from sfihilo.information import Labels, binary_entropy, noisy_slopes
 from sfihilo.inverse import InverseSettings
-from sfihilo.posterior import RewardPosterior, reward_posterior
-from sfihilo.querying import mean_information
+from sfihilo.inverse.posterior import RewardPosterior, reward_posterior
+from sfihilo.querying.baselines import mean_information
+from sfihilo.querying.labels import LabelModel, binary_entropy, noisy_slopes
 
 GAP = sqrt(2) * 0.02
 
@@ -58,7 +58,7 @@ def test_mutual_information_by_enumeration(features: str, gap: float) -> None:
     posterior = posterior_of(features=features)
     rng = np.random.default_rng(1)
     anchor, outcomes = rng.uniform(size=3), rng.uniform(size=(100, 3))
-    labels = Labels.against(posterior, anchor, gap)
+    labels = LabelModel.against(posterior, anchor, gap)
     found = mean_information(labels, outcomes.astype(np.float32))
     exact = labels.information(outcomes)
     for outcome, single, double in zip(outcomes, found, exact, strict=True):
@@ -71,7 +71,7 @@ def test_probabilities_one_by_one() -> None:
     posterior = posterior_of()
     rng = np.random.default_rng(2)
     anchor, outcomes = rng.uniform(size=3), rng.uniform(size=(5, 3))
-    found = Labels.against(posterior, anchor, GAP).probabilities(outcomes)
+    found = LabelModel.against(posterior, anchor, GAP).probabilities(outcomes)
     for row, outcome in zip(found, outcomes, strict=True):
         assert row == pytest.approx(label_chances(posterior, anchor, outcome, GAP), abs=1e-6)
 
@@ -87,7 +87,7 @@ def test_noise_flattens_and_no_noise_is_the_plain_logistic() -> None:
 def test_comparing_an_outcome_with_itself_tells_nothing() -> None:
     posterior = posterior_of()
     anchor = np.array([0.2, 0.5, 0.7])
-    labels = Labels.against(posterior, anchor, GAP)
+    labels = LabelModel.against(posterior, anchor, GAP)
     found = mean_information(labels, anchor.astype(np.float32)[None])
     assert found[0] == pytest.approx(0, abs=1e-6)
 
@@ -100,7 +100,7 @@ def test_weighted_averages_in_blocks(count: int, features: str, samples: int) ->
     rng = np.random.default_rng(count)
     anchor, outcomes = rng.uniform(size=3), rng.uniform(size=(count, 3))
     weights = rng.dirichlet(np.ones(samples), size=2)
-    labels = Labels.against(posterior, anchor, GAP)
+    labels = LabelModel.against(posterior, anchor, GAP)
     probabilities = labels.probabilities(outcomes)
     chance, doubt = labels.averages(outcomes, weights[None], np.array([0, len(outcomes)]))
     assert chance == pytest.approx(probabilities @ weights.T, abs=2e-6)
@@ -110,7 +110,7 @@ def test_weighted_averages_in_blocks(count: int, features: str, samples: int) ->
 @pytest.mark.parametrize("bounds", [[0, 0, 150, 300], [0, 5, 193, 300], [0, 300, 300, 300]])
 def test_each_group_has_its_own_weights(bounds: list[int]) -> None:
     rng = np.random.default_rng(1)
-    labels = Labels.against(posterior_of(40), rng.uniform(size=3), GAP)
+    labels = LabelModel.against(posterior_of(40), rng.uniform(size=3), GAP)
     outcomes, weights = rng.uniform(size=(300, 3)), rng.dirichlet(np.ones(40), (3, 2))
     chance, _ = labels.averages(outcomes, weights, np.array(bounds))
     probabilities = labels.probabilities(outcomes)
@@ -123,7 +123,7 @@ def test_each_group_has_its_own_weights(bounds: list[int]) -> None:
 def test_a_tangent_follows_the_labels(features: str) -> None:
     """Its error falls with the square of the step: it is the tangent and no other line."""
     rng = np.random.default_rng(2)
-    labels = Labels.against(posterior_of(33, features), rng.uniform(size=3), GAP)
+    labels = LabelModel.against(posterior_of(33, features), rng.uniform(size=3), GAP)
     outcomes, direction = rng.uniform(0.2, 0.8, (6, 3)), rng.uniform(-1, 1, (2, 6, 3))
     weights = rng.dirichlet(np.ones(33), (2, 2))
     tangent = labels.tangent(outcomes, weights)
@@ -134,7 +134,7 @@ def test_a_tangent_follows_the_labels(features: str) -> None:
         exact = np.stack([p @ own.T for p, own in zip(moved, weights, strict=True)])
         lost = np.stack([binary_entropy(p).mean(axis=1) for p in moved])
         errors.append((np.abs(chance - exact).max(), np.abs(doubt - lost).max()))
-        assert np.abs(exact - tangent.chance.transpose(0, 2, 1)).max() > 4 * errors[-1][0]
+        assert np.abs(exact - tangent.probability.transpose(0, 2, 1)).max() > 4 * errors[-1][0]
     assert np.all(np.array(errors[1]) < np.array(errors[0]) / 15 + 1e-6)
 
 
@@ -143,7 +143,7 @@ def test_arguments_are_left_alone(features: str) -> None:
     posterior = posterior_of(features=features)
     outcomes = np.random.default_rng(0).uniform(size=(4, 3)).astype(np.float32)
     before = outcomes.copy()
-    Labels.against(posterior, np.full(3, 0.5), GAP).means(outcomes)
+    LabelModel.against(posterior, np.full(3, 0.5), GAP).means(outcomes)
     assert np.array_equal(outcomes, before)
 
 

@@ -12,36 +12,20 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "sfihilo"
 
-# A part imports only parts that stand before it. `names` resolves "module:function" texts,
-# `kernel`, `likelihood` and `variational` are tools of the beliefs, `information` and `ranking`
-# those of `querying`.
+# A part imports only parts that stand before it.
 ORDER = (
-    "names",
+    "checks",
     "history",
-    "factor",
-    "kernel",
     "forward",
-    "tuning",
-    "features",
-    "recency",
-    "likelihood",
-    "variational",
     "inverse",
-    "posterior",
-    "information",
     "feasible",
-    "ranking",
     "querying",
-    "pairs",
-    "rules",
     "selection",
     "settings",
-    "insight",
     "learner",
     "saved",
     "study",
     "experiment",
-    "console",
     "cli",
 )
 STRANGERS = {("study", "experiment"), ("experiment", "study")}
@@ -66,7 +50,7 @@ HEAVY = (
 
 
 def part_of(module: str) -> str:
-    """`sfihilo.study.users` -> `study`; the package itself -> ``."""
+    """`sfihilo.study.people.users` -> `study`; the package itself -> ``."""
     return module.removeprefix("sfihilo").removeprefix(".").partition(".")[0]
 
 
@@ -138,12 +122,12 @@ def test_the_front_door_opens_only_the_core() -> None:
     ("file", "text", "parts"),
     [
         ("forward.py", "from .history import History", {"history"}),
-        ("forward.py", "import sfihilo.study.users", {"study"}),
+        ("forward.py", "import sfihilo.study.people.users", {"study"}),
         ("study/users.py", "from .. import learner", {"learner"}),
         ("study/users.py", "from sfihilo import Settings", {"learner"}),
         ("study/users.py", "from ..experiment.space import Space", {"experiment"}),
         ("study/users.py", "def f():\n    from .noise import x", {"study"}),
-        ("study/users.py", "load('sfihilo.experiment.cli')", {"experiment"}),
+        ("study/users.py", "load('sfihilo.cli.session')", {"cli"}),
         ("study/__init__.py", "from .users import sample_user", {"study"}),
         ("study/users.py", "import numpy as np", set()),
     ],

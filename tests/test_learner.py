@@ -17,18 +17,18 @@ from sfihilo import (
     State,
     ask,
     begin,
+    explain,
     load,
-    look,
     recommend,
     save,
     tell,
 )
 from sfihilo import forward as fw
+from sfihilo.forward.recency import RecencySettings, recency_weights
+from sfihilo.forward.tuning import select_hyperparameters
 from sfihilo.history import CHOICES, Choice, generator
 from sfihilo.inverse import InverseSettings
 from sfihilo.learner import is_checkpoint
-from sfihilo.recency import RecencySettings, recency_weights
-from sfihilo.tuning import select_hyperparameters
 from tests.small import PRESETS, RULE_NAMES, patchy, play, played, respond, small
 
 ROOT = Path(__file__).parents[1]
@@ -58,7 +58,7 @@ def test_asking_is_pure_and_repeatable(make: Callable[..., Settings], rule: str)
     assert len({query.policy.tobytes() for query in queries}) == 1
     assert all(query.round == 5 for query in queries)
     assert save(state) == before
-    assert np.array_equal(look(state).policy, queries[0].policy)
+    assert np.array_equal(explain(state).policy, queries[0].policy)
 
 
 @pytest.mark.parametrize("rule", RULE_NAMES)
@@ -85,7 +85,7 @@ def test_first_query_has_no_anchor() -> None:
 
 def test_what_a_look_returns() -> None:
     state = some_state()
-    selection = look(state)
+    selection = explain(state)
     pool = state.settings.query.pool_size(3)
     assert selection.pool.shape == (pool, 3)
     assert selection.scores.shape == (pool,)
@@ -127,7 +127,7 @@ def test_every_query_is_in_the_feasible_set(name: str, rule: str) -> None:
 def test_own_rule_is_used_and_checked() -> None:
     state = played(quick(rule="tests.small:own_rule"), 2)
     assert np.abs(ask(state).policy - 0.5).max() < 0.25
-    assert len(look(state).scores) == state.settings.query.pool_size(3)
+    assert len(explain(state).scores) == state.settings.query.pool_size(3)
     with pytest.raises(ValueError, match=r"policy of rule tests\.small:rule_outside"):
         ask(replace(state, settings=replace(state.settings, rule="tests.small:rule_outside")))
 
@@ -135,7 +135,7 @@ def test_own_rule_is_used_and_checked() -> None:
 @pytest.mark.parametrize("name", ["linear", "tests.small:own_features"])
 def test_other_features_in_the_loop(name: str) -> None:
     state = played(quick(inverse=InverseSettings(features=name)), 12)
-    assert len(state.inverse.mode) == {"linear": 3}.get(name, 7)
+    assert len(state.inverse.centre) == {"linear": 3}.get(name, 7)
     first, second = np.array([[0.7, 0.7]]), np.array([[0.2, 0.2]])
     assert state.posterior().preference(first, second)[0] > 0.5
     assert np.array_equal(ask(load(save(state))).policy, ask(state).policy)
@@ -188,7 +188,7 @@ def test_later_changes_of_arrays_do_not_reach_the_state() -> None:
     query, outcome = ask(state), np.array([0.4, 0.6])
     after = tell(state, query, Response(outcome, "new"))
     texts = save(state), save(after)
-    for array in (query.policy, query.anchor, outcome, look(state).pool):
+    for array in (query.policy, query.anchor, outcome, explain(state).pool):
         assert array is not None
         try:
             array[...] = 0.123

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from sfihilo import Settings, State, ask, load, recommend, save
+from sfihilo.forward.recency import RecencySettings
 from sfihilo.inverse import InverseSettings
-from sfihilo.recency import RecencySettings
 from tests.small import patchy, play, played, small
 
 ROOT = Path(__file__).parents[1]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from sfihilo import Feasible, Query, Response, Settings, State, ask, begin, look, tell
+from sfihilo import Feasible, Query, Response, Settings, State, ask, begin, explain, tell
 from sfihilo.forward import append
 from sfihilo.history import Choice
-from sfihilo.pairs import doubt, forward_exponent, label_sensitivity
 from sfihilo.querying import PairSettings
+from sfihilo.querying.pairs import expected_error, forward_exponent, label_sensitivity
 
 
 def exact_information(mean: tuple[float, float], deviation: tuple[float, float], r: float) -> float:
@@ -49,8 +49,8 @@ def test_doubt_is_the_share_of_signs_that_the_belief_gets_wrong() -> None:
     mean, variance = rng.standard_normal(40), rng.uniform(0.2, 2, 40)
     gaps = mean + np.sqrt(variance) * rng.standard_normal((20_000, 40))
     wrong = (np.sign(gaps) != np.sign(mean)).mean()
-    assert doubt(mean, variance) == pytest.approx(wrong, abs=0.003)
-    assert doubt(np.zeros(3), np.ones(3)) == 0.5
+    assert expected_error(mean, variance) == pytest.approx(wrong, abs=0.003)
+    assert expected_error(np.zeros(3), np.ones(3)) == 0.5
 
 
 def test_the_forward_factor_gains_once_preferences_are_settled() -> None:
@@ -76,7 +76,7 @@ def told(rounds: int = 12) -> State:
 
 
 def test_the_chosen_policy_has_the_largest_utility_of_the_shortlist() -> None:
-    selection = look(told())
+    selection = explain(told())
     best = selection.shortlist[int(np.argmax(selection.utilities))]
     assert np.array_equal(selection.pool[best], selection.policy)
     assert len(selection.pool) == len(selection.scores)

@@ -10,14 +10,14 @@ from scipy.optimize import approx_fprime
 
 from benchmarks import plain, plain_query, plain_tuned, scenario
 from benchmarks.plain_loops import LookaheadByLoops
-from sfihilo import Response, Settings, State, ask, begin, look, tell
+from sfihilo import Response, Settings, State, ask, begin, explain, tell
 from sfihilo import forward as fw
 from sfihilo.forward import ForwardSettings, Hyperparameters
+from sfihilo.forward.recency import Decay, recency_weights
+from sfihilo.forward.tuning import select_hyperparameters
 from sfihilo.history import Choice, FloatArray
 from sfihilo.inverse import InverseSettings
 from sfihilo.querying import QuerySettings
-from sfihilo.recency import Decay, recency_weights
-from sfihilo.tuning import select_hyperparameters
 
 SMALL = Settings.paper(
     3,
@@ -60,7 +60,7 @@ def by_plain(
         scenario.plain_data(state),
         (hyper.length_scale, hyper.ridge),
         scenario.plain_features(state),
-        before.inverse.mode,
+        before.inverse.centre,
         scenario.plain_draws(state),
         scenario.plain_constants(state.settings).to_the_end(),
         lookahead,
@@ -132,8 +132,8 @@ def test_the_tuned_form_is_the_same_to_rounding(small: tuple[State, State]) -> N
 def test_the_learner_asks_what_the_transcription_asks(ties: bool) -> None:
     before, state = played(SMALL, 40, ties)
     looked, theta = by_plain(before, state)
-    selection = look(state)
-    np.testing.assert_allclose(state.inverse.mode, theta, rtol=1e-5, atol=1e-6)
+    selection = explain(state)
+    np.testing.assert_allclose(state.inverse.centre, theta, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(selection.targets, looked.targets)
     np.testing.assert_array_equal(selection.shortlist, looked.shortlist)
     np.testing.assert_allclose(selection.utilities, looked.utilities, rtol=1e-3, atol=1e-6)
@@ -143,7 +143,7 @@ def test_the_learner_asks_what_the_transcription_asks(ties: bool) -> None:
 def test_the_same_at_the_size_of_the_paper() -> None:
     before, state = played(Settings.paper(), 60)
     looked, _ = by_plain(before, state)
-    selection = look(state)
+    selection = explain(state)
     np.testing.assert_array_equal(selection.shortlist, looked.shortlist)
     worst = np.abs(selection.utilities - looked.utilities).max()
     assert worst < 1e-3 * looked.utilities.max()
@@ -155,9 +155,9 @@ def test_posterior_samples_and_predictions_are_the_same(small: tuple[State, Stat
     data, features = scenario.plain_data(state), scenario.plain_features(state)
     constants = scenario.plain_constants(state.settings)
     differences = features(data.first) - features(data.second)
-    matrix = plain.precision(state.inverse.mode, differences, data.labels, constants)
+    matrix = plain.precision(state.inverse.centre, differences, data.labels, constants)
     normals = scenario.plain_draws(state).posterior_normals
-    samples = plain.posterior_samples(state.inverse.mode, matrix, normals, 1e-6)
+    samples = plain.posterior_samples(state.inverse.centre, matrix, normals, 1e-6)
     posterior = state.posterior()
     np.testing.assert_allclose(posterior.weights, samples[:, :-1], atol=1e-8)
     np.testing.assert_allclose(posterior.log_sharpness, samples[:, -1], atol=1e-8)

@@ -9,16 +9,15 @@ import pytest
 
 from benchmarks import plain, rounds, scenario
 from benchmarks.plain_loops import ForwardByInverse, LookaheadByLoops, entropy, similarity
-from sfihilo import Settings, State, look, querying
+from sfihilo import Settings, State, explain, querying
 from sfihilo import forward as fw
 from sfihilo.feasible import Feasible
 from sfihilo.forward import Hyperparameters
 from sfihilo.history import FloatArray, generator
-from sfihilo.information import Labels
 from sfihilo.inverse import InverseSettings
-from sfihilo.querying import QuerySettings, Selection, Situation
-from sfihilo.rules import RULES
-from sfihilo.rules import rule as named_rule
+from sfihilo.querying import RULES, Decision, QuerySettings, Situation, lookahead
+from sfihilo.querying import rule as named_rule
+from sfihilo.querying.labels import LabelModel
 from tests.small import played, situation_of, small
 
 TINY = Settings.paper(
@@ -72,15 +71,15 @@ def loops_of(state: State, targets: FloatArray) -> LookaheadByLoops:
     )
 
 
-@pytest.mark.parametrize("tangent", [0, querying._TANGENT])
+@pytest.mark.parametrize("tangent", [0, lookahead._TANGENT])
 @pytest.mark.parametrize("count", [4, 14])
 def test_lookahead_equals_the_triple_loop(
     count: int, tangent: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exactly without tangents, and with them to what `_TANGENT` promises."""
-    monkeypatch.setattr(querying, "_TANGENT", tangent)
+    monkeypatch.setattr(lookahead, "_TANGENT", tangent)
     state = tiny_state(count)
-    selection = look(state)
+    selection = explain(state)
     loops = loops_of(state, selection.pool[selection.targets])
     expected = [loops.score(candidate) for candidate in selection.pool[selection.shortlist]]
     allowed = 1e-4 * max(expected) if tangent else 1e-6
@@ -111,7 +110,7 @@ def scores_by_loops(state: State, pool: FloatArray) -> tuple[list[float], list[f
 
 def test_pool_targets_and_shortlist() -> None:
     state = tiny_state()
-    selection = look(state)
+    selection = explain(state)
     information, rank, variance = scores_by_loops(state, selection.pool)
     assert selection.scores == pytest.approx(information, abs=1e-5)
     by_rank, by_variance = np.argsort(-np.array(rank)), np.argsort(-np.array(variance))
@@ -160,9 +159,9 @@ def test_label_update_is_a_martingale() -> None:
     state = tiny_state()
     anchor = state.history.anchor
     assert anchor is not None
-    labels = Labels.against(state.posterior(), anchor, 0.03)
+    labels = LabelModel.against(state.posterior(), anchor, 0.03)
     outcomes = np.random.default_rng(0).uniform(size=(5, 4, 2))
-    chance, weights = querying.label_update(labels, outcomes)
+    chance, weights = lookahead.label_update(labels, outcomes)
     assert chance.sum(axis=-1) == pytest.approx(np.ones((5, 4)))
     assert weights.sum(axis=-1) == pytest.approx(np.ones((5, 4, 2)))
     together = np.einsum("cdy,cdys->cds", chance, weights)
@@ -205,7 +204,7 @@ def integral_by_loops(
 
 def test_full_integral_equals_a_plain_monte_carlo_loop() -> None:
     state = tiny_state(14, candidate_outcomes=3)
-    selection = look(state)
+    selection = explain(state)
     targets = selection.pool[selection.targets]
     normals = generator(state.seed, state.round, "candidates").standard_normal((3, 2))
     forward = ForwardByInverse(plain_forward(state))
@@ -218,7 +217,7 @@ def test_full_integral_equals_a_plain_monte_carlo_loop() -> None:
 
 def looked_ahead(situation: Situation, targets: FloatArray, candidates: FloatArray) -> FloatArray:
     forward = situation.forward
-    return querying.lookahead(situation, forward.at(targets), forward.at(candidates))
+    return lookahead.lookahead(situation, forward.at(targets), forward.at(candidates))
 
 
 def certain(state: State) -> Situation:
@@ -298,8 +297,10 @@ def test_certain_samples_still_give_finite_utilities() -> None:
     """With rewards so steep that every label is certain, a lookahead is zero, not NaN."""
     state = tiny_state()
     posterior = state.posterior()
-    mode = np.append(np.full(len(posterior.mode) - 1, 5.0), 40.0)
-    steep = replace(posterior, mode=mode, factor=np.zeros_like(posterior.factor))
+    mode = np.append(np.full(len(posterior.centre) - 1, 5.0), 40.0)
+    steep = replace(
+        posterior, centre=mode, covariance_root=np.zeros_like(posterior.covariance_root)
+    )
     situation = situation_of(state, sampled=lambda: steep, gap_std=0.0)
     for rule in RULES.values():
         with np.errstate(under="ignore"):
@@ -351,7 +352,7 @@ def test_every_rule_says_what_it_looked_at() -> None:
     state = played(small(Settings.paper(3, 2)), 4)
     for name, rule in RULES.items():
         selection = rule(situation_of(state))
-        assert isinstance(selection, Selection)
+        assert isinstance(selection, Decision)
         assert (selection.pool == selection.policy).all(axis=1).any()
         if name != "random":
             assert len(selection.scores) == len(selection.pool)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfihilo import forward as fw
-from sfihilo import ranking
 from sfihilo.forward import ForwardBelief, ForwardSettings, Hyperparameters
 from sfihilo.history import FloatArray, IntArray
-from sfihilo.ranking import rank_by_reducible, top
+from sfihilo.querying import ranking
+from sfihilo.querying.ranking import rank_by_reducible, top
 
 
 def belief_of(count: int, dimension: int, ridge: float, seed: int) -> ForwardBelief:

@@ -10,15 +10,15 @@ import pytest
 
 from sfihilo import forward as fw
 from sfihilo.forward import ForwardSettings, Hyperparameters
-from sfihilo.history import FloatArray, ForwardData
-from sfihilo.recency import (
+from sfihilo.forward.recency import (
     Decay,
     RecencySettings,
     recency_weights,
     recent_split,
     select_with_decay,
 )
-from sfihilo.tuning import Split, select_hyperparameters
+from sfihilo.forward.tuning import Split, select_hyperparameters
+from sfihilo.history import FloatArray, ForwardData
 
 LEARNED = RecencySettings(variant="learned")
 

@@ -8,9 +8,9 @@ import pytest
 
 from sfihilo import Settings
 from sfihilo.forward import ForwardSettings
+from sfihilo.forward.recency import RecencySettings
 from sfihilo.inverse import InverseSettings
 from sfihilo.querying import QuerySettings
-from sfihilo.recency import RecencySettings
 from sfihilo.selection import SelectionSettings
 from sfihilo.settings import NoiseSettings
 from tests.small import PRESETS, RULE_NAMES

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import log_expit
 
 from sfihilo.history import FloatArray
-from sfihilo.variational import VariationalFit, variational_fit, weight_precision
+from sfihilo.inverse.variational import VariationalFit, variational_fit, weight_precision
 
 
 def problem(comparisons: int, features: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:
@@ -127,7 +127,7 @@ def test_a_warm_start_takes_few_iterations(monkeypatch: pytest.MonkeyPatch) -> N
         counted.append(len(scaled))
         return weight_precision(scaled, curvature)
 
-    monkeypatch.setattr("sfihilo.variational.weight_precision", count)
+    monkeypatch.setattr("sfihilo.inverse.variational.weight_precision", count)
     curvature = np.append(before.curvature, 0.1)
     variational_fit(scaled, labels, 1.0, before.weights, curvature, iterations=40)
     assert 2 <= len(counted) <= 5

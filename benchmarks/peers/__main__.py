@@ -18,7 +18,7 @@ from benchmarks.clock import ROOT, ended, environment, in_turn, medians, one_cor
 if TYPE_CHECKING:
     from benchmarks.peers.preferential import Preferential
     from benchmarks.scenario import Told
-    from sfihilo.study.users import SimulatedUser
+    from sfihilo.study.people.users import SimulatedUser
 
 COMPARISONS = (50, 100, 200)
 

@@ -32,8 +32,8 @@ from sfihilo import Query, Settings, State, ask, begin, tell
 from sfihilo.feasible import Feasible
 from sfihilo.history import Choice, FloatArray, generator
 from sfihilo.learner import is_checkpoint
-from sfihilo.study import evaluation
-from sfihilo.study.users import SimulatedUser, sample_user
+from sfihilo.study.people.users import SimulatedUser, sample_user
+from sfihilo.study.run import evaluation
 
 if TYPE_CHECKING:  # the peers are imported where they run: our own methods do without them
     from benchmarks.peers.pairwise import Utility

@@ -1,8 +1,11 @@
 """SFIHILO: simultaneous forward and inverse human-in-the-loop optimisation."""
 
+import warnings
+from typing import Any
+
 from sfihilo.feasible import Feasible
 from sfihilo.history import Query, Response
-from sfihilo.learner import State, ask, begin, look, recommend, tell
+from sfihilo.learner import State, ask, begin, explain, recommend, tell
 from sfihilo.saved import load, save
 from sfihilo.settings import Settings
 
@@ -16,9 +19,16 @@ __all__ = [
     "State",
     "ask",
     "begin",
+    "explain",
     "load",
-    "look",
     "recommend",
     "save",
     "tell",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "look":  # renamed in 0.2
+        warnings.warn("sfihilo.look is now sfihilo.explain", DeprecationWarning, stacklevel=2)
+        return explain
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -74,7 +74,7 @@ class PreferenceData(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Everything told so far, one row a round; `append` returns a longer one."""
+    """Everything told so far, one row per round; `append` returns a longer one."""
 
     policies: FloatArray
     outcomes: FloatArray
@@ -138,7 +138,7 @@ class History:
 
 
 def unit_vector(values: object, size: int, name: str) -> FloatArray:
-    """The border for every policy and outcome: `size` finite numbers in [0, 1]."""
+    """Validates a policy or an outcome: `size` finite numbers in [0, 1]."""
     try:
         vector = np.array(values, dtype=float)
     except (TypeError, ValueError) as error:
@@ -153,7 +153,7 @@ def unit_vector(values: object, size: int, name: str) -> FloatArray:
 
 
 def known_choice(choice: object) -> Choice | None:
-    """The border for every answer."""
+    """Validates an answer."""
     if choice is None:
         return None
     for known in CHOICES:

@@ -17,6 +17,8 @@ from sfihilo import forward as fw
 from sfihilo import inverse as inv
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, Hyperparameters
+from sfihilo.forward.recency import Decay, recency_weights, require_search, select_with_decay
+from sfihilo.forward.tuning import select_hyperparameters
 from sfihilo.history import (
     History,
     Query,
@@ -26,23 +28,22 @@ from sfihilo.history import (
     unit_vector,
 )
 from sfihilo.inverse import InverseBelief
-from sfihilo.posterior import RewardPosterior, reward_posterior
-from sfihilo.querying import Selection, Situation
+from sfihilo.inverse.posterior import RewardPosterior, reward_posterior
+from sfihilo.querying import Decision, Situation
 from sfihilo.querying import random as random_policy
-from sfihilo.recency import Decay, recency_weights, require_search, select_with_decay
-from sfihilo.rules import rule as named_rule
+from sfihilo.querying import rule as named_rule
 from sfihilo.selection import Recommendation, final_policy
 from sfihilo.settings import Settings
-from sfihilo.tuning import select_hyperparameters
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-EVERYWHERE = Feasible()
-# Raise it when the same history gives another state: saved states of another number are not used.
-COMPUTES = 3
-# Rounds from reselecting the forward model to reselecting the sharpness: no query pays for both.
-SHARPNESS_LATER = 10
+WHOLE_CUBE = Feasible()
+# Version of the computation. Increase it when the same history yields a different state: cached
+# states of other versions are ignored.
+STATE_VERSION = 3
+# Rounds between reselecting the forward model and the sharpness, so that no query pays for both.
+SHARPNESS_DELAY = 10
 
 
 def checked_floats(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -87,10 +88,18 @@ class State:
 
 
 def is_checkpoint(comparisons: int) -> bool:
-    """Whether the forward model's hyperparameters are reselected after so many comparisons."""
+    """Whether the forward model's hyperparameters are reselected after this many comparisons."""
     if comparisons <= 200:
         return comparisons == 16 or (comparisons > 0 and comparisons % 25 == 0)
     return comparisons % 50 == 0
+
+
+def keep_freed_arrays() -> None:
+    """Let the allocator reuse the arrays of a round instead of mapping pages for each of them.
+
+    Freeing one 31 MB block raises glibc's mmap threshold to its maximum (about 10 % of a round).
+    """
+    np.empty(31 << 20, np.uint8)
 
 
 @checked_floats
@@ -101,6 +110,7 @@ def begin(settings: Settings, seed: int) -> State:
     seed = int(seed)
     if settings.recency.variant != "unweighted":
         require_search()
+    keep_freed_arrays()
     named_rule(settings.rule)  # an unknown name should fail here, not at the first question
     features = inv.feature_map(
         settings.inverse, settings.outcome_dim, generator(seed, 0, "features")
@@ -119,8 +129,8 @@ def begin(settings: Settings, seed: int) -> State:
 
 
 @checked_floats
-def look(state: State, feasible: Feasible | None = None) -> Selection:
-    """The next query's policy with all that its rule looked at."""
+def explain(state: State, feasible: Feasible | None = None) -> Decision:
+    """The next query's policy, with the pool, targets and scores that its rule compared."""
     feasible = _feasible_set(feasible)
     settings, anchor = state.settings, state.history.anchor
 
@@ -141,32 +151,33 @@ def look(state: State, feasible: Feasible | None = None) -> Selection:
     )
     # With nothing to compare with, no comparison can be informative.
     rule = random_policy if anchor is None else named_rule(settings.rule)
-    selection = rule(situation)
-    policy = unit_vector(selection.policy, settings.policy_dim, f"policy of rule {settings.rule}")
+    decision = rule(situation)
+    policy = unit_vector(decision.policy, settings.policy_dim, f"policy of rule {settings.rule}")
     feasible.check(policy, situation.previous)
-    return selection
+    return decision
 
 
 def ask(state: State, feasible: Feasible | None = None) -> Query:
     """The next query: the policy to execute, and the outcome to compare with."""
-    policy = look(state, feasible).policy
+    policy = explain(state, feasible).policy
     return Query(state.round, np.array(policy, dtype=float), state.history.anchor)
 
 
 @checked_floats
 def tell(state: State, query: Query, response: Response) -> State:
     """The state after this response to this query; both models refit."""
-    query, response = _checked(state, query, response)
+    query, response = _validated(state, query, response)
     history = state.history.append(query, response)
-    told = replace(state, history=history)
+    updated = replace(state, history=history)
     if is_checkpoint(query.round):
-        told = _reselect(told)
+        updated = _reselect(updated)
     elif state.decay is not None:
-        told = replace(
-            told, forward=fitted_forward(state.settings, state.forward.hyper, history, state.decay)
+        updated = replace(
+            updated,
+            forward=fitted_forward(state.settings, state.forward.hyper, history, state.decay),
         )
     elif response.outcome is not None:
-        told = replace(told, forward=fw.append(state.forward, query.policy, response.outcome))
+        updated = replace(updated, forward=fw.append(state.forward, query.policy, response.outcome))
     if history.compared[-1]:
         assert query.anchor is not None
         assert response.outcome is not None
@@ -178,15 +189,15 @@ def tell(state: State, query: Query, response: Response) -> State:
             label,
             reselect=_sharpness_is_due(history),
         )
-        told = replace(told, inverse=inverse)
-    return told
+        updated = replace(updated, inverse=inverse)
+    return updated
 
 
 def _sharpness_is_due(history: History) -> bool:
-    """Whether a round for it fell on this comparison, or since the one before it on none."""
+    """Whether a sharpness update is due now, or was missed since the last answer."""
     compared = np.flatnonzero(history.compared)
     rounds = range(compared[-2] + 1 if len(compared) > 1 else 0, len(history))
-    return any(is_checkpoint(round - SHARPNESS_LATER) for round in rounds)
+    return any(is_checkpoint(round - SHARPNESS_DELAY) for round in rounds)
 
 
 @checked_floats
@@ -203,16 +214,16 @@ def recommend(state: State, feasible: Feasible | None = None) -> Recommendation:
 
 
 def _feasible_set(feasible: object) -> Feasible:
-    """The border of everything that takes a feasible set."""
+    """Validates a feasible set; None is the whole cube."""
     if feasible is None:
-        return EVERYWHERE
+        return WHOLE_CUBE
     if not isinstance(feasible, Feasible):
         raise ValueError(f"feasible: expected a Feasible or None, got {feasible!r}")
     return feasible
 
 
-def _checked(state: State, query: Query, response: Response) -> tuple[Query, Response]:
-    """The border of `tell`."""
+def _validated(state: State, query: Query, response: Response) -> tuple[Query, Response]:
+    """Validates the arguments of `tell`."""
     settings = state.settings
     if query.round != state.round:
         raise ValueError(

@@ -11,10 +11,10 @@ import numpy as np
 from sfihilo import forward as fw
 from sfihilo import inverse as inv
 from sfihilo.forward import ForwardBelief, Hyperparameters
+from sfihilo.forward.recency import Decay
 from sfihilo.history import FloatArray, History, known_choice, unit_vector
 from sfihilo.inverse import InverseBelief
 from sfihilo.learner import State, begin, checked_floats, fitted_forward
-from sfihilo.recency import Decay
 from sfihilo.settings import Settings
 
 
@@ -32,7 +32,7 @@ def save(state: State) -> str:
             "hyper": list(state.forward.hyper),
             "decay": None if state.decay is None else list(state.decay),
             "factored": state.factored,
-            "mode": state.inverse.mode.tolist(),
+            "mode": state.inverse.centre.tolist(),
             "curvature": state.inverse.curvature.tolist(),
         },
         allow_nan=False,
@@ -58,7 +58,7 @@ def load(text: str) -> State:
         start.inverse,
         differences=_differences(start.inverse, pairs.anchors, pairs.outcomes),
         labels=pairs.labels,
-        mode=np.array(record["mode"], dtype=float),
+        centre=np.array(record["mode"], dtype=float),
         curvature=np.array(record["curvature"], dtype=float),
     )
     _check_models(inverse, len(history.forward_data().rounds), record["factored"])
@@ -89,7 +89,7 @@ _PARTS = (
 
 
 def _record(text: str) -> dict[str, Any]:
-    """The border of `load`."""
+    """Validates the text that `load` is given."""
     record = json.loads(text)
     if not isinstance(record, dict) or record.get("format") != 1:
         raise ValueError(f"state: expected a record of format 1, got {text[:60]!r}")
@@ -104,10 +104,10 @@ def _record(text: str) -> dict[str, Any]:
 
 def _check_models(inverse: InverseBelief, measured: int, factored: int) -> None:
     """The models' own numbers must fit the history that they were saved with."""
-    if inverse.mode.shape != (inverse.features.size + 1,):
+    if inverse.centre.shape != (inverse.features.size + 1,):
         raise ValueError(
             f"state: expected a mode of {inverse.features.size + 1} numbers, "
-            f"got {len(inverse.mode)}"
+            f"got {len(inverse.centre)}"
         )
     if inverse.curvature.shape != inverse.labels.shape:
         raise ValueError(

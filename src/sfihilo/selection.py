@@ -14,11 +14,11 @@ import numpy as np
 import scipy.optimize
 from scipy.stats import norm
 
+from sfihilo.checks import positive, within
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, sample
 from sfihilo.history import FloatArray
-from sfihilo.names import positive, within
-from sfihilo.posterior import RewardPosterior
+from sfihilo.inverse.posterior import RewardPosterior
 
 _BLOCK = 512
 

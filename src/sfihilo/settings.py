@@ -9,9 +9,9 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 from sfihilo.forward import ForwardSettings
+from sfihilo.forward.recency import RecencySettings
 from sfihilo.inverse import InverseSettings
 from sfihilo.querying import PairSettings, QuerySettings
-from sfihilo.recency import RecencySettings
 from sfihilo.selection import SelectionSettings
 
 Table = TypeVar("Table")

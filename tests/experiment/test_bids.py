@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sfihilo.experiment import Lab
-from sfihilo.experiment.export import export
+from sfihilo.experiment.output.export import export
 from tests.experiment.people import EXOSKELETON, LEAN, Person, memory_folder
 
 VALIDATOR = Path(sysconfig.get_path("scripts")) / "bids-validator-deno"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from sfihilo.cli.session import app
 from sfihilo.experiment import Lab
-from sfihilo.experiment.cli import app
 from tests.experiment.people import memory_folder
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sfihilo.experiment import Lab
-from sfihilo.experiment.export import export, restore
-from sfihilo.experiment.tables import tables
+from sfihilo.experiment.output.export import export, restore
+from sfihilo.experiment.output.tables import tables
 from tests.experiment.people import EXOSKELETON, LEAN, Person, finish, good, memory_folder
 
 

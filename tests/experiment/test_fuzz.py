@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from sfihilo.experiment import BadMeasurementError, Lab
-from sfihilo.experiment.chain import canonical
-from sfihilo.experiment.lesson import lessons
-from sfihilo.experiment.measurement import accepted, described
+from sfihilo.experiment.log.chain import canonical
+from sfihilo.experiment.session.rounds import lessons
+from sfihilo.experiment.space.measurement import accepted, described
 from tests.experiment.people import EXOSKELETON, LEAN, finish, memory_folder
 
 RANGES = {name: outcome.accepted for name, outcome in EXOSKELETON.outcomes.items()}

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from sfihilo.cli.session import app
 from sfihilo.experiment import KeyConflict, Lab, Session
-from sfihilo.experiment import lab as lab_module
-from sfihilo.experiment.cli import app
-from sfihilo.experiment.measurement import BadMeasurementError
+from sfihilo.experiment.session import lab as lab_module
+from sfihilo.experiment.space.measurement import BadMeasurementError
 from tests.experiment.people import EXOSKELETON, LEAN, finish, memory_folder
 
 TOML = """

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sfihilo.experiment import Lab, Outcome, Parameter, Space
-from sfihilo.experiment.problems import ReadOnly
+from sfihilo.experiment.log.errors import ReadOnly
 from tests.experiment.people import EXOSKELETON, LEAN, Person, finish, memory_folder, unit_space
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sfihilo.experiment import chain, schema
-from sfihilo.experiment import log as module
-from sfihilo.experiment.log import (
+from sfihilo.experiment.log import chain, schema
+from sfihilo.experiment.log import store as module
+from sfihilo.experiment.log.store import (
     Busy,
     Damaged,
     DiskFailure,

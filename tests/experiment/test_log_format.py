@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from sfihilo.experiment import schema
-from sfihilo.experiment.chain import Event
-from sfihilo.experiment.log import Log, ReadOnly, verify
+from sfihilo.experiment.log import schema
+from sfihilo.experiment.log.chain import Event
+from sfihilo.experiment.log.store import Log, ReadOnly, verify
 
 GOLDEN = Path(__file__).with_name("golden")
 PERSON = {"name": "Ada Lovelace"}

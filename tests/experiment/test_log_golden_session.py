@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pytest
 
 from sfihilo.experiment import BadMeasurementError, Lab, Protocol, Session
-from sfihilo.experiment.lab import FORMAT
+from sfihilo.experiment.session.lab import FORMAT
 from tests.experiment.torture.children import fast_folder
 from tests.experiment.torture.scripted import SPACE, measured, settle
 

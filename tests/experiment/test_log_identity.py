@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sfihilo.experiment.log import Damaged, Log, verify
+from sfihilo.experiment.log.store import Damaged, Log, verify
 
 
 def test_stored_replaced_and_listed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from sfihilo.experiment.log import KeyConflict, Log, Stale
+from sfihilo.experiment.log.store import KeyConflict, Log, Stale
 from tests.experiment.torture.children import fast_folder
 
 SESSIONS = st.sampled_from(["a", "b"])

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from sfihilo.experiment import BadMeasurementError, Outcome, Parameter, Space, safety
-from sfihilo.experiment.cli import app
-from sfihilo.experiment.measurement import accepted
+from sfihilo.cli.session import app
+from sfihilo.experiment import BadMeasurementError, Outcome, Parameter, Space
+from sfihilo.experiment.space import safety
+from sfihilo.experiment.space.measurement import accepted
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space, Trial, figure
-from sfihilo.experiment.report import report, write_report
-from sfihilo.experiment.sensitivity import best_ranges, drives, ranked
+from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space, Trial
+from sfihilo.experiment.insight import best_ranges, drives, ranked
+from sfihilo.experiment.output import figure
+from sfihilo.experiment.output.report import report, write_report
 from sfihilo.history import Choice
 from sfihilo.settings import Settings
 from tests.experiment.people import EXOSKELETON, LEAN, finish, good, memory_folder

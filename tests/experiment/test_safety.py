@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sfihilo.experiment import Lab, Outcome, Parameter, Space, UnsafePolicyError, safety
-from sfihilo.experiment import learning as learning_module
-from sfihilo.experiment.learning import feasible_now
-from sfihilo.experiment.record import Protocol, Record, Veto
+from sfihilo.experiment import Lab, Outcome, Parameter, Space, UnsafePolicyError
+from sfihilo.experiment.session import proposals as learning_module
+from sfihilo.experiment.session.proposals import feasible_now
+from sfihilo.experiment.session.record import Protocol, Record, Veto
+from sfihilo.experiment.space import safety
 from sfihilo.feasible import Feasible
 from sfihilo.history import Query
 from tests.experiment.people import EXOSKELETON, LEAN, finish, memory_folder

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from sfihilo import Query, Response, State, ask, begin, tell
-from sfihilo.experiment import Lab, Overtaken, Protocol, Session, Trial, learning, writer
-from sfihilo.experiment.lesson import lessons
-from sfihilo.experiment.problems import KeyConflict
+from sfihilo.experiment import Lab, Overtaken, Protocol, Session, Trial
+from sfihilo.experiment.log.errors import KeyConflict
+from sfihilo.experiment.session import proposals as learning
+from sfihilo.experiment.session import writer
+from sfihilo.experiment.session.rounds import lessons
 from sfihilo.history import Choice
 from sfihilo.querying import QuerySettings
 from tests.experiment.people import (

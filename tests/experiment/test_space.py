@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfihilo.experiment import Outcome, Parameter, Space
-from sfihilo.experiment.constraint import Constraint
+from sfihilo.experiment.space.constraint import Constraint
 from tests.experiment.people import EXOSKELETON
 
 ROOT = Path(__file__).parents[2]

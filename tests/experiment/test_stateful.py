@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from sfihilo.experiment import BadMeasurementError, Lab, Outcome, Parameter, Space
-from sfihilo.experiment.lesson import lessons
+from sfihilo.experiment.session.rounds import lessons
 from tests.experiment.people import LEAN
 
 SPACE = Space(

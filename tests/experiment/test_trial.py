@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from sfihilo.experiment import BadMeasurementError, Lab, Outcome, Parameter, Session, Space
-from sfihilo.experiment.lesson import lessons
+from sfihilo.experiment.session.rounds import lessons
 from tests.experiment.people import EXOSKELETON, LEAN, finish, good, memory_folder
 
 

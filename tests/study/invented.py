@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from sfihilo.history import FloatArray
-from sfihilo.study.panels import PANELS, for_preset
+from sfihilo.study.design.panels import PANELS, for_preset
 
 QUERIES = (16, 25, 50, 100, 200, 500, 1000)
 SPEED = {

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfihilo.study import calibration, summary
-from sfihilo.study.calibration import reliability_of
-from sfihilo.study.measures import Cell, Results
-from sfihilo.study.panels import LOOKAHEAD
+from sfihilo.study.analysis import calibration, summary
+from sfihilo.study.analysis.calibration import reliability_of
+from sfihilo.study.analysis.measures import Cell, Results
+from sfihilo.study.design.panels import LOOKAHEAD
 from tests.study.invented import invented
 
 CELL = Cell("paper", "base", LOOKAHEAD)

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfihilo.study import claims, claims_page, markdown, quantities, summary
-from sfihilo.study.claims import CLAIMS
-from sfihilo.study.measures import Cell, Results
-from sfihilo.study.panels import PANELS
-from sfihilo.study.quantities import Measured
-from sfihilo.study.statistics import Interval, contrast_interval, crossing_change
-from sfihilo.study.verdicts import Check, Claim, Expectation, Finding, Kind, judge
+from sfihilo.study.analysis import claims, claims_page, markdown, quantities, summary
+from sfihilo.study.analysis.claims import CLAIMS
+from sfihilo.study.analysis.measures import Cell, Results
+from sfihilo.study.analysis.quantities import Measured
+from sfihilo.study.analysis.statistics import Interval, contrast_interval, crossing_change
+from sfihilo.study.analysis.verdicts import Check, Claim, Expectation, Finding, Kind, judge
+from sfihilo.study.design.panels import PANELS
 from tests.study.invented import invented
 from tests.study.test_compare import write
 

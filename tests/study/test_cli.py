@@ -13,14 +13,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sfihilo.study import cli, panels
-from sfihilo.study.cli import app
-from sfihilo.study.conditions import Unit
-from sfihilo.study.engines import Engine, EngineError
-from sfihilo.study.panels import EVERY_PANEL, Row
-from sfihilo.study.progress import Bar, duration
-from sfihilo.study.runner import Forecast
-from sfihilo.study.store import Store, decode, encode, read_results
+from sfihilo.cli import study as cli
+from sfihilo.cli.study import app
+from sfihilo.study.design import panels
+from sfihilo.study.design.conditions import Unit
+from sfihilo.study.design.panels import EVERY_PANEL, Row
+from sfihilo.study.run.engines import Engine, EngineError
+from sfihilo.study.run.progress import Bar, duration
+from sfihilo.study.run.runner import Forecast
+from sfihilo.study.run.store import Store, decode, encode, read_results
 from tests.study.tiny import EVALUATION, PEOPLE, TINY, contents, tiny_units
 
 LATER = ("evaluation", "users", "lean")  # what units of an older version do not say
@@ -278,7 +279,7 @@ def test_time_to_go_counts_the_engines_places(
             super().__init__(workers, left)
 
     monkeypatch.setattr(Engine, "ready", lambda engine: 7)
-    monkeypatch.setattr("sfihilo.study.runner.Forecast", Noted)
+    monkeypatch.setattr("sfihilo.study.run.runner.Forecast", Noted)
     common = ("--scale", "smoke", "--users", "1", "--rule", "random", "--out", str(tmp_path))
     invoke("run", "A", *common, "--workers", "1")
     assert counted == [7]
@@ -321,7 +322,7 @@ def test_another_budget_needs_another_folder(tmp_path: Path) -> None:
 
 def test_ctrl_c_stops_in_order_and_keeps_what_is_done(tmp_path: Path) -> None:
     # Tests in the background inherit a SIGINT that is ignored; a person's command does not.
-    command = ["env", "--default-signal=INT", sys.executable, "-m", "sfihilo.study.cli"]
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "sfihilo.cli.study"]
     command += [
         "run",
         "A",

@@ -10,10 +10,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from sfihilo.study import compare
-from sfihilo.study.conditions import BASE, Condition, Preset, Unit
-from sfihilo.study.provenance import Provenance, describe
-from sfihilo.study.store import Store, encode
+from sfihilo.study.analysis import compare
+from sfihilo.study.design.conditions import BASE, Condition, Preset, Unit
+from sfihilo.study.run.provenance import Provenance, describe
+from sfihilo.study.run.store import Store, encode
 from tests.study.invented import invented
 
 UNIT = Unit(BASE, "random", "paper", 0)

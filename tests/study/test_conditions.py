@@ -8,8 +8,8 @@ from dataclasses import asdict, fields, replace
 import pytest
 
 from sfihilo import Settings
-from sfihilo.study import conditions as cs
-from sfihilo.study import panels
+from sfihilo.study.design import conditions as cs
+from sfihilo.study.design import panels
 from tests.study.tiny import TINY, tiny_unit
 
 

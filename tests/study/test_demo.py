@@ -9,9 +9,9 @@ import pytest
 
 from sfihilo.settings import Settings
 from sfihilo.study import demo
-from sfihilo.study.evaluation import EvaluationSettings, hold_out
 from sfihilo.study.figures import person
-from sfihilo.study.users import HeadSettings, SimulatedUser, UserSettings, sample_user
+from sfihilo.study.people.users import HeadSettings, SimulatedUser, UserSettings, sample_user
+from sfihilo.study.run.evaluation import EvaluationSettings, hold_out
 
 SMALL = UserSettings(
     outcome=HeadSettings(64, 0.35, 0.65), reward=HeadSettings(64, 0.5, 0.8), calibration=200

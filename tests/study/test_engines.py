@@ -14,11 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sfihilo.study import engines
-from sfihilo.study.conditions import Unit
-from sfihilo.study.engines import Engine, EngineError, SubmititExecutor, lost_errors
-from sfihilo.study.runner import run
-from sfihilo.study.store import Store
+from sfihilo.study.design.conditions import Unit
+from sfihilo.study.run import engines
+from sfihilo.study.run.engines import Engine, EngineError, SubmititExecutor, lost_errors
+from sfihilo.study.run.runner import run
+from sfihilo.study.run.store import Store
 from tests.study.tiny import PROVENANCE, children_named, contents, tiny_units
 
 

@@ -12,8 +12,8 @@ from scipy.stats import norm
 
 from sfihilo.forward import Prediction
 from sfihilo.history import FloatArray
-from sfihilo.study import evaluation as ev
-from sfihilo.study.users import SimulatedUser, UserSettings, sample_user
+from sfihilo.study.people.users import SimulatedUser, UserSettings, sample_user
+from sfihilo.study.run import evaluation as ev
 from tests.study.tiny import EVALUATION, PEOPLE
 
 

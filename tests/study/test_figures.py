@@ -13,8 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from sfihilo.study import figures, summary
-from sfihilo.study.evaluation import Crossing, queries_to_target
+from sfihilo.study import figures
+from sfihilo.study.analysis import summary
+from sfihilo.study.analysis.measures import Cell, Results
+from sfihilo.study.design.panels import LOOKAHEAD
 from sfihilo.study.figures import (
     boxes,
     curves,
@@ -26,9 +28,8 @@ from sfihilo.study.figures import (
     style,
     users,
 )
-from sfihilo.study.measures import Cell, Results
-from sfihilo.study.panels import LOOKAHEAD
-from sfihilo.study.users import HeadSettings, UserSettings
+from sfihilo.study.people.users import HeadSettings, UserSettings
+from sfihilo.study.run.evaluation import Crossing, queries_to_target
 from tests.study.invented import invented
 
 SMALL = UserSettings(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfihilo.study.noise import (
+from sfihilo.study.people.noise import (
     NoiseLevels,
     evaluate_rewards,
     execute,

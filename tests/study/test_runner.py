@@ -13,12 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sfihilo.study import runner
-from sfihilo.study.conditions import Unit
-from sfihilo.study.engines import Engine
-from sfihilo.study.lock import FolderBusyError, only_run
-from sfihilo.study.runner import Forecast, Job, execute, pending, run
-from sfihilo.study.store import Store
+from sfihilo.study.design.conditions import Unit
+from sfihilo.study.run import runner
+from sfihilo.study.run.engines import Engine
+from sfihilo.study.run.lock import FolderBusyError, only_run
+from sfihilo.study.run.runner import Forecast, Job, execute, pending, run
+from sfihilo.study.run.store import Store
 from tests.study import tiny
 from tests.study.tiny import PROVENANCE, children_named, contents, tiny_unit, tiny_units
 
@@ -70,7 +70,7 @@ def test_resuming_after_kill_9_is_byte_identical(tmp_path: Path) -> None:
 
 def start_smoke(folder: Path) -> subprocess.Popen[bytes]:
     """The smoke study of a panel, as a person starts it, in a process group of its own."""
-    command = [sys.executable, "-c", "from sfihilo.cli import main; main()"]
+    command = [sys.executable, "-c", "from sfihilo.cli.main import main; main()"]
     options = ["--scale", "smoke", "--workers", "2", "--out", str(folder)]
     return subprocess.Popen(
         [*command, "study", "run", "A", *options],
@@ -265,7 +265,7 @@ def test_time_to_go_is_unknown_until_something_finished() -> None:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from sfihilo.study.lock import only_run
+from sfihilo.study.run.lock import only_run
 with only_run(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)

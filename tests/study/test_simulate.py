@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sfihilo.study.conditions import Condition, learner_settings, simulated_user
-from sfihilo.study.simulate import interaction, run_unit
+from sfihilo.study.design.conditions import Condition, learner_settings, simulated_user
+from sfihilo.study.run.simulate import interaction, run_unit
 from tests.study.tiny import TINY, tiny_unit
 
 
@@ -43,7 +43,7 @@ def test_queries_count_comparisons() -> None:
 
 def test_the_loop_is_the_standard_one_for_a_standard_person() -> None:
     from sfihilo import ask, begin, tell
-    from sfihilo.study.conditions import derived_seed
+    from sfihilo.study.design.conditions import derived_seed
 
     unit = tiny_unit("mutual_information", queries=6)
     user = simulated_user(unit)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from sfihilo.study import statistics
-from sfihilo.study.evaluation import queries_to_target
+from sfihilo.study.analysis import statistics
+from sfihilo.study.run.evaluation import queries_to_target
 
 FIRST = np.array([5.0, 7.0, 6.0, 9.0])
 SECOND = np.array([4.0, 4.0, 5.0, 6.0])

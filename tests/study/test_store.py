@@ -15,9 +15,9 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from sfihilo.settings import Settings
-from sfihilo.study import provenance
-from sfihilo.study import store as st
-from sfihilo.study.conditions import Unit
+from sfihilo.study.design.conditions import Unit
+from sfihilo.study.run import provenance
+from sfihilo.study.run import store as st
 from tests.study.tiny import EVALUATION, PEOPLE, PROVENANCE, tiny_unit, tiny_units
 
 TABLE = pd.DataFrame(

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfihilo.study import summary
-from sfihilo.study.measures import Cell, Results, paired
+from sfihilo.study.analysis import summary
+from sfihilo.study.analysis.measures import Cell, Results, paired
 from tests.study.invented import error_curve, invented
 
 BASE = Cell("paper", "base", "random")

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import pearsonr
 
 from sfihilo import Query
-from sfihilo.study.noise import NoiseLevels
-from sfihilo.study.users import (
+from sfihilo.study.people.noise import NoiseLevels
+from sfihilo.study.people.users import (
     Experience,
     HeadSettings,
     SimulatedUser,

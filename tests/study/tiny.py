@@ -8,13 +8,13 @@ from pathlib import Path
 
 import psutil
 
-from sfihilo.study.conditions import Condition, Preset, Unit
-from sfihilo.study.engines import Engine
-from sfihilo.study.evaluation import EvaluationSettings
-from sfihilo.study.provenance import Provenance
-from sfihilo.study.runner import run
-from sfihilo.study.store import Store
-from sfihilo.study.users import HeadSettings, UserSettings
+from sfihilo.study.design.conditions import Condition, Preset, Unit
+from sfihilo.study.people.users import HeadSettings, UserSettings
+from sfihilo.study.run.engines import Engine
+from sfihilo.study.run.evaluation import EvaluationSettings
+from sfihilo.study.run.provenance import Provenance
+from sfihilo.study.run.runner import run
+from sfihilo.study.run.store import Store
 
 TINY = Condition("tiny", policy_dim=2, outcome_dim=2)
 PEOPLE = UserSettings(

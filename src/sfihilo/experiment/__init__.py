@@ -1,11 +1,6 @@
 """Sessions with real people: physical space, durable record, safety, export, report."""
 
-from sfihilo.experiment.advice import Advice
-from sfihilo.experiment.journal import Overtaken
-from sfihilo.experiment.lab import Lab
-from sfihilo.experiment.measurement import BadMeasurementError
-from sfihilo.experiment.parameter import Outcome, Parameter
-from sfihilo.experiment.problems import (
+from sfihilo.experiment.log.errors import (
     Busy,
     Damaged,
     DiskFailure,
@@ -15,11 +10,16 @@ from sfihilo.experiment.problems import (
     ReadOnly,
     Stale,
 )
-from sfihilo.experiment.record import Protocol, Record
-from sfihilo.experiment.safety import UnsafePolicyError
-from sfihilo.experiment.session import Session
-from sfihilo.experiment.space import Space
-from sfihilo.experiment.trial import Trial
+from sfihilo.experiment.output.advice import Advice
+from sfihilo.experiment.session.journal import Overtaken
+from sfihilo.experiment.session.lab import Lab
+from sfihilo.experiment.session.record import Protocol, Record
+from sfihilo.experiment.session.session import Session
+from sfihilo.experiment.session.trial import Trial
+from sfihilo.experiment.space.measurement import BadMeasurementError
+from sfihilo.experiment.space.parameter import Outcome, Parameter
+from sfihilo.experiment.space.safety import UnsafePolicyError
+from sfihilo.experiment.space.space import Space
 
 __all__ = [
     "Advice",

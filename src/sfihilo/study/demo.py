@@ -21,7 +21,10 @@ from scipy.optimize import Bounds, differential_evolution
 from sfihilo.history import FloatArray, generator
 from sfihilo.learner import State, ask, begin, recommend, tell
 from sfihilo.settings import Settings
-from sfihilo.study.evaluation import (
+from sfihilo.study.figures import style
+from sfihilo.study.figures.person import Journey, Person, Slice, picture
+from sfihilo.study.people.users import SimulatedUser, sample_user
+from sfihilo.study.run.evaluation import (
     EvaluationSettings,
     HeldOut,
     correct_probability,
@@ -29,9 +32,6 @@ from sfihilo.study.evaluation import (
     hold_out,
     preference_errors,
 )
-from sfihilo.study.figures import style
-from sfihilo.study.figures.person import Journey, Person, Slice, picture
-from sfihilo.study.users import SimulatedUser, sample_user
 
 RULES = (Settings().rule, "random")
 PERSON_SEED = 7
@@ -103,7 +103,7 @@ class Look:
     reward: float
 
 
-def look(state: State, user: SimulatedUser, exam: Exam) -> Look:
+def examine(state: State, user: SimulatedUser, exam: Exam) -> Look:
     """Examine the learner: predictions, guesses about preferences, and its recommendation."""
     correct = correct_probability(state.posterior(), user, exam.held_out)
     advised = recommend(state).policy
@@ -124,7 +124,7 @@ def learn(
     for asked in range(queries + 1):  # the first trial has nothing to be compared with
         query = ask(state)
         state = tell(state, query, user.respond(query))
-        yield state, look(state, user, exam) if asked in due else None
+        yield state, examine(state, user, exam) if asked in due else None
 
 
 def look_after(queries: int) -> list[int]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from sfihilo.experiment.log import Log
+from sfihilo.experiment.log.store import Log
 from tests.experiment.torture.writer import Step, plan
 
 WRITER = Path(__file__).with_name("writer.py")

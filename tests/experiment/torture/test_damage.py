@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from sfihilo.experiment.log import Log, verify
-from sfihilo.experiment.recovery import carve
+from sfihilo.experiment.log.recovery import carve
+from sfihilo.experiment.log.store import Log, verify
 from tests.experiment.torture.children import fast_folder, resume
 from tests.experiment.torture.writer import plan
 

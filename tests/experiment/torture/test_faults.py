@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sfihilo.experiment.log import Log
+from sfihilo.experiment.log.store import Log
 from tests.experiment.torture.children import (
     acknowledged,
     count_calls,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sfihilo.experiment.log import Log, LogProblem
+from sfihilo.experiment.log.store import Log, LogProblem
 from tests.experiment.torture.children import (
     CALLS,
     acknowledged,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sfihilo.experiment import schema
-from sfihilo.experiment.log import Event, Log, Stale
+from sfihilo.experiment.log import schema
+from sfihilo.experiment.log.store import Event, Log, Stale
 from tests.experiment.torture.children import acknowledged, command, fast_folder
 from tests.experiment.torture.writer import plan
 

@@ -38,7 +38,7 @@ def plan(queries: int, session: str = "s") -> list[Step]:
 
 
 def load(package: str) -> None:
-    """Make `sfihilo.experiment.log` importable without running the packages' own imports."""
+    """Make `sfihilo.experiment.log.store` importable without running the packages' own imports."""
     for name, folder in (("sfihilo", package), ("sfihilo.experiment", f"{package}/experiment")):
         module = types.ModuleType(name)
         module.__path__ = [folder]
@@ -51,7 +51,7 @@ def say(*words: object) -> None:
 
 
 def write(path: Path, session: str, queries: int, attempts: int) -> None:
-    from sfihilo.experiment.log import Log, LogProblem
+    from sfihilo.experiment.log.store import Log, LogProblem
 
     log = None
     for step in plan(queries, session):
@@ -71,7 +71,7 @@ def write(path: Path, session: str, queries: int, attempts: int) -> None:
 
 def race(path: Path, name: str) -> None:
     """At each start signal, try to be the one that writes the next event."""
-    from sfihilo.experiment.log import Log, Stale
+    from sfihilo.experiment.log.store import Log, Stale
 
     with Log.open(path) as log:
         for line in sys.stdin:
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--synchronous", help="a weaker setting, to see the tests fail")
     options = parser.parse_args()
     load(options.package)
-    from sfihilo.experiment import schema
+    from sfihilo.experiment.log import schema
 
     schema.JOURNAL = options.journal or schema.JOURNAL
     schema.SYNCHRONOUS = options.synchronous or schema.SYNCHRONOUS

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sfihilo.study.analysis.measures import Results
+from sfihilo.study.analysis.summary import write_tables
 from sfihilo.study.figures import style
 from sfihilo.study.figures.elsewhere import preset_conditions
 from sfihilo.study.figures.extrapolation import log_extrapolation
@@ -11,9 +13,7 @@ from sfihilo.study.figures.policy_gap import policy_reward_gap
 from sfihilo.study.figures.presets import preset_curves, reliability
 from sfihilo.study.figures.results import final_results
 from sfihilo.study.figures.users import truth_behavior
-from sfihilo.study.measures import Results
-from sfihilo.study.store import read_results
-from sfihilo.study.summary import write_tables
+from sfihilo.study.run.store import read_results
 
 BY_PRESET = {
     "final_results": final_results,

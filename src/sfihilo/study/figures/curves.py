@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.typing import LineStyleType
 
 from sfihilo.history import FloatArray
-from sfihilo.study.statistics import LEVEL, resampled_means
+from sfihilo.study.analysis.statistics import LEVEL, resampled_means
 
 
 def mean_band(values: FloatArray, level: float = LEVEL) -> tuple[FloatArray, FloatArray]:

@@ -7,11 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from sfihilo.study.compare import differences
+from sfihilo.study.analysis.compare import differences
+from sfihilo.study.analysis.measures import Results
+from sfihilo.study.analysis.statistics import stars
+from sfihilo.study.design.panels import condition_labels, own_rule
 from sfihilo.study.figures import style
-from sfihilo.study.measures import Results
-from sfihilo.study.panels import condition_labels, own_rule
-from sfihilo.study.statistics import stars
 
 SHOWN = {
     "preference_error_auc": "preference error",

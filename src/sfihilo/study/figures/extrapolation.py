@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from sfihilo.history import FloatArray
-from sfihilo.study.evaluation import Crossing, log_fit, queries_to_target
+from sfihilo.study.analysis.measures import Cell, Results
+from sfihilo.study.design.panels import INFORMATION, RANDOM, own_rule
 from sfihilo.study.figures import style
 from sfihilo.study.figures.curves import threshold_line
-from sfihilo.study.measures import Cell, Results
-from sfihilo.study.panels import INFORMATION, RANDOM, own_rule
+from sfihilo.study.run.evaluation import Crossing, log_fit, queries_to_target
 
 
 @dataclass(frozen=True, eq=False)

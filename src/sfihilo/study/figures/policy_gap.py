@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
+from sfihilo.study.analysis.measures import Results
 from sfihilo.study.figures import style
 from sfihilo.study.figures.results import NOTE_HEIGHT, draw_groups, rule_groups
-from sfihilo.study.measures import Results
 
 
 def policy_reward_gap(results: Results, preset: str = "paper") -> Figure:

@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
-from sfihilo.study.calibration import last_query, reliability_of, shown_checkpoints
+from sfihilo.study.analysis.calibration import last_query, reliability_of, shown_checkpoints
+from sfihilo.study.analysis.measures import Cell, Results
+from sfihilo.study.design.panels import KNOWN_RULES, own_rule
 from sfihilo.study.figures import style
 from sfihilo.study.figures.curves import mean_curve, threshold_line
 from sfihilo.study.figures.results import users_text
-from sfihilo.study.measures import Cell, Results
-from sfihilo.study.panels import KNOWN_RULES, own_rule
 
 PRESET_COLOURS = {"paper": style.GREY, "default": style.GREEN}
 

@@ -10,14 +10,14 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
-from sfihilo.study.evaluation import queries_to_target
+from sfihilo.study.analysis.measures import Cell, Results
+from sfihilo.study.analysis.statistics import stars
+from sfihilo.study.analysis.summary import TESTED, panel_tests, tested
+from sfihilo.study.design.panels import KNOWN_RULES, PANELS, RANDOM, own_rule
 from sfihilo.study.figures import style
 from sfihilo.study.figures.boxes import Box, Group, grouped_boxes
 from sfihilo.study.figures.curves import mean_curve, threshold_line
-from sfihilo.study.measures import Cell, Results
-from sfihilo.study.panels import KNOWN_RULES, PANELS, RANDOM, own_rule
-from sfihilo.study.statistics import stars
-from sfihilo.study.summary import TESTED, panel_tests, tested
+from sfihilo.study.run.evaluation import queries_to_target
 
 TITLE = {
     "A": "Learning curves",

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from sfihilo.history import FloatArray
-from sfihilo.study.conditions import BASE, Unit, simulated_user
+from sfihilo.study.design.conditions import BASE, Unit, simulated_user
+from sfihilo.study.design.panels import RANDOM
 from sfihilo.study.figures import style
-from sfihilo.study.panels import RANDOM
-from sfihilo.study.users import SimulatedUser, UserSettings
+from sfihilo.study.people.users import SimulatedUser, UserSettings
 
 SHOWN = 4
 GRID = np.linspace(0, 1, 101)

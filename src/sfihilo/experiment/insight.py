@@ -1,0 +1,127 @@
+"""What drives this person's learned reward, over outcomes that this device can reach.
+
+Notation
+--------
+reachable   phi            (m, d_outcome)   predicted outcomes of policies over the allowed space
+rewards     r_s(phi)       (m, S)           one column for each posterior sample of the reward
+
+Preferences fix a reward only up to a positive factor and an offset, so each sample is scaled to
+standard deviation 1 over the reachable outcomes: effects are in those deviations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfihilo.experiment.space.parameter import FloatArray
+from sfihilo.experiment.space.space import Space
+from sfihilo.feasible import Feasible
+from sfihilo.history import generator
+from sfihilo.learner import State
+
+POLICIES = 512
+BASES = 48
+LEVELS = 15
+CANDIDATES, BEYOND = 4096, 0.15
+INTERVAL = (0.05, 0.95)
+
+
+@dataclass(frozen=True)
+class Drive:
+    """How one outcome moves the reward while the others stay as they are.
+
+    `share` is its part of all such movement; `effect` the change from the low to the high end of
+    what is reachable; `curve` the reward along `values`. Each with a 90 % interval (low, high).
+    """
+
+    name: str
+    unit: str
+    share: tuple[float, float, float]
+    effect: tuple[float, float, float]
+    values: FloatArray
+    curve: FloatArray
+
+
+@dataclass(frozen=True)
+class BestRange:
+    """Where the best value of a parameter lies under the reward samples: median and 90 %."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+
+def drives(state: State, space: Space) -> tuple[Drive, ...]:
+    """The outcomes in declared order; needs at least one measured trial."""
+    policies = _policies(state, space)
+    reachable = np.clip(state.forward.mean(policies), 0.0, 1.0)
+    posterior = state.posterior()
+    scale = _scale(posterior.reward_samples(reachable))
+    bases = reachable[:BASES]
+    spreads, effects, curves, grids = [], [], [], []
+    for index in range(len(space.outcomes)):
+        low, high = np.quantile(reachable[:, index], [0.02, 0.98])
+        grid = np.linspace(float(low), float(high), LEVELS)
+        varied = np.repeat(bases[None], LEVELS, axis=0)
+        varied[:, :, index] = grid[:, None]
+        rewards = posterior.reward_samples(varied.reshape(-1, bases.shape[1])) / scale
+        rewards = rewards.reshape(LEVELS, len(bases), -1)
+        spreads.append(rewards.std(axis=0).mean(axis=0))
+        average = rewards.mean(axis=1)
+        effects.append(average[-1] - average[0])
+        curves.append(average - average.mean(axis=0))
+        grids.append(grid)
+    total = np.maximum(np.sum(spreads, axis=0), np.finfo(float).tiny)
+    return tuple(
+        Drive(
+            name=name,
+            unit=outcome.unit,
+            share=_summary(spreads[index] / total),
+            effect=_summary(effects[index]),
+            values=outcome.from_unit(grids[index]),
+            curve=np.stack(
+                [curves[index].mean(axis=1), *np.quantile(curves[index], INTERVAL, axis=1)]
+            ),
+        )
+        for index, (name, outcome) in enumerate(space.outcomes.items())
+    )
+
+
+def best_ranges(state: State, space: Space) -> tuple[BestRange, ...]:
+    """For each free parameter, where the best policy lies if each reward sample were the truth."""
+    rng = generator(state.seed, state.round, "best")
+    # Drawn beyond the cube and clipped: the best often lies on its border, where no draw would.
+    policies = np.clip(rng.uniform(-BEYOND, 1 + BEYOND, (CANDIDATES, len(space.free))), 0.0, 1.0)
+    policies = np.concatenate([policies[space.allows(policies)], _policies(state, space)])
+    reachable = np.clip(state.forward.mean(policies), 0.0, 1.0)
+    best = np.argmax(state.posterior().reward_samples(reachable), axis=0)
+    columns = space.columns(policies[best])
+    return tuple(
+        BestRange(name, *(float(q) for q in np.quantile(columns[name], [0.5, *INTERVAL])))
+        for name in space.free
+    )
+
+
+def _policies(state: State, space: Space) -> FloatArray:
+    rng = generator(state.seed, state.round, "insight")
+    accepts = space.allows if space.constraints else None
+    return Feasible(accepts=accepts).sample(POLICIES, len(space.free), rng, None)
+
+
+def _scale(rewards: FloatArray) -> FloatArray:
+    spread: FloatArray = np.maximum(np.std(rewards, axis=0), 1e-150)  # a flat one stays flat
+    return spread
+
+
+def _summary(samples: FloatArray) -> tuple[float, float, float]:
+    low, high = np.quantile(samples, INTERVAL)
+    return float(samples.mean()), float(low), float(high)
+
+
+def ranked(found: Sequence[Drive]) -> list[Drive]:
+    """The outcomes that move the reward most, first."""
+    return sorted(found, key=lambda drive: -drive.share[0])

@@ -1,0 +1,1 @@
+"""The durable, hash-chained log of events."""

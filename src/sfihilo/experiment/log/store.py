@@ -1,0 +1,388 @@
+"""The durable event log: one SQLite file, many sessions, append-only, hash-chained.
+
+`append` returns only when the event would survive a power loss; an event it raised on is not
+acknowledged, and repeating it with the same key is always safe. Writers in several threads or
+processes queue on SQLite's own lock, so the file has one writer at a time. Keep it off network
+file systems: their locks and syncs cannot be trusted.
+
+    with Log.open("study.db") as log:
+        event = log.append("s1", "asked", {"policy": [0.2, 0.7]}, key="ask-0", expected=1)
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from sfihilo.experiment.log import identity, recovery, schema
+from sfihilo.experiment.log.audit import audit, verify
+from sfihilo.experiment.log.chain import (
+    FIELDS,
+    JSON,
+    Event,
+    Verdict,
+    canonical,
+    check_name,
+    fingerprint,
+    is_intact,
+)
+from sfihilo.experiment.log.errors import (
+    Busy,
+    Damaged,
+    DiskFailure,
+    KeyConflict,
+    LogProblem,
+    NotALog,
+    ReadOnly,
+    Stale,
+)
+from sfihilo.experiment.log.schema import FAULTS
+
+__all__ = [
+    "Busy", "Damaged", "DiskFailure", "Event", "KeyConflict", "Log", "LogProblem", "NotALog",
+    "ReadOnly", "Stale", "Verdict", "verify",
+]  # fmt: skip
+
+Result = TypeVar("Result")
+COLUMNS = ", ".join(FIELDS)
+DAMAGE = (
+    sqlite3.SQLITE_ERROR,  # a table is missing
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_CONSTRAINT,  # the head is not where the events end
+)
+BATCH = 500  # rows read at once: no reader holds a lock while its caller works
+
+
+class Log:
+    """An open log file. Make one with `Log.open`; threads may share it."""
+
+    def __init__(self, path: Path, *, read_only: bool) -> None:
+        self.path = path
+        self.newer = False
+        self._asked_read_only = read_only
+        self._lock = threading.RLock()
+        self._closed = False
+        self._seen = False
+        self._connection: sqlite3.Connection | None = None
+
+    @classmethod
+    def open(cls, path: str | Path, *, read_only: bool = False) -> Log:
+        """Open a log, or make one where there is no file; an older format is brought up to date.
+
+        A file of a newer format opens for reading only.
+        """
+        log = cls(Path(path), read_only=read_only)
+        if read_only and not log.path.exists():
+            raise FileNotFoundError(f"there is no log at {log.path}")
+        if not log.path.parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {log.path.parent} for the log")
+        with log._lock:
+            log._alive()
+        return log
+
+    @property
+    def read_only(self) -> bool:
+        """Whether `append` would refuse."""
+        return self._asked_read_only or self.newer
+
+    def close(self) -> None:
+        """Let go of the file; closing twice does nothing."""
+        with self._lock:
+            self._closed = True
+            self._drop()
+
+    def __enter__(self) -> Log:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def append(
+        self,
+        session: str,
+        kind: str,
+        body: Mapping[str, JSON],
+        *,
+        key: str | None = None,
+        expected: int | None = None,
+        actor: str | None = None,
+        begins: bool = False,
+    ) -> Event:
+        """Add one event to a session; it is on the disk when this returns.
+
+        key       the same key with the same content gives the stored event and writes nothing;
+                  with another content it raises KeyConflict. Keys belong to their session.
+        expected  how many events the writer believes the session has; Stale when it has others.
+        begins    the event begins a session, and its key no other one: KeyConflict when it did.
+        """
+        if not isinstance(body, Mapping):
+            raise ValueError(f"body: expected a mapping, got {type(body).__name__}")
+        content = {
+            "session": check_name(session, "session"),
+            "kind": check_name(kind, "kind"),
+            "body": canonical(body),
+            "key": None if key is None else check_name(key, "key"),
+            "actor": None if actor is None else check_name(actor, "actor"),
+        }
+        self._require_writable()
+
+        def work(connection: sqlite3.Connection) -> Event:
+            if begins and key is not None:
+                _require_unused(connection, session, key)
+            return _append(connection, content, expected)
+
+        return self._run(work, "BEGIN IMMEDIATE")
+
+    def events(self, session: str | None = None, after: int = 0) -> Iterator[Event]:
+        """Events in order, of one session or all, whose seq is beyond `after`.
+
+        Every event is checked against its own hash, and that none is missing before it, when it
+        is handed out (Damaged otherwise).
+        """
+        last = after if session is None else (None if after else 0)
+        where, values = ("", ()) if session is None else ("AND session = ?", (session,))
+        query = f"SELECT {COLUMNS} FROM events WHERE seq > ? {where} ORDER BY seq LIMIT {BATCH}"
+        while True:
+            rows = self._run(partial(_fetch, query=query, values=(after, *values)))
+            for row in rows:
+                event = _event(row)
+                place = event.seq if session is None else event.number
+                if last is not None and place != last + 1:
+                    raise Damaged(f"{self.path}: an event before event {event.seq} is missing")
+                last = place
+                yield event
+            if len(rows) < BATCH:
+                return
+            after = rows[-1][0]
+
+    def find(self, session: str, key: str) -> Event | None:
+        """The event that a key of a session stands for, if there is one."""
+        return self._run(lambda c: _by_key(c, session, key))
+
+    def begun(self, key: str) -> Event | None:
+        """The first event of the session that was begun under a key, if there is one."""
+        check_name(key, "key")
+        return self._run(lambda c: _begun(c, key))
+
+    def sessions(self) -> list[str]:
+        """Names of all sessions, in the order of their first event."""
+        query = "SELECT session FROM events WHERE number = 1 ORDER BY seq"
+        return [str(row[0]) for row in self._run(lambda c: _fetch(c, query))]
+
+    def count(self, session: str) -> int:
+        """How many events a session has: what `append` takes as `expected`."""
+        return self._run(lambda c: _count(c, session))
+
+    def head(self) -> tuple[int, str]:
+        """Number of events in the file and the hash of the last: print it to pin the record."""
+        return self._run(_head)
+
+    def verify(self) -> Verdict:
+        """Check everything: the chain, its head, SQLite's own structure, the definitions."""
+        return self._run(audit)
+
+    @staticmethod
+    def recover(path: str | Path, out: str | Path) -> int:
+        """Save the events before the first damaged one to a new log; how many there were."""
+        return recovery.recover(path, out)
+
+    def set_identity(self, participant: str, fields: Mapping[str, JSON]) -> None:
+        """Store who a participant code is, apart from the record; replaces what was there."""
+        check_name(participant, "participant")
+        text = canonical(fields)
+        self._require_writable()
+        self._run(lambda c: identity.put(c, participant, text), "BEGIN IMMEDIATE")
+
+    def get_identity(self, participant: str) -> dict[str, Any] | None:
+        """Who a participant code is, or None when never told or erased."""
+        return self._run(lambda c: identity.get(c, participant))
+
+    def identities(self) -> list[str]:
+        """The participant codes whose identity is stored."""
+        return self._run(identity.participants)
+
+    def erase_identity(self, participant: str) -> bool:
+        """Remove a person's identity and every trace of its bytes from the file; False if none.
+
+        The record keeps the code only. Backups, and blocks that the file system freed, are
+        beyond the reach of a program: erase those too.
+        """
+        self._require_writable()
+        found = self._run(lambda c: identity.erase(c, participant), "BEGIN IMMEDIATE")
+        self._run(lambda c: c.execute("VACUUM") and None, begin=None)  # rewrites every page
+        return found
+
+    def _require_writable(self) -> None:
+        if self.newer:
+            raise ReadOnly(
+                f"{self.path} was written by a newer SFIHILO (this one knows format "
+                f"{schema.FORMAT}): it can be read and exported; upgrade SFIHILO to write to it"
+            )
+        if self._asked_read_only:
+            raise ReadOnly(f"{self.path} was opened for reading only")
+
+    def _run(
+        self, work: Callable[[sqlite3.Connection], Result], begin: str | None = "BEGIN"
+    ) -> Result:
+        """Do some work in one transaction; nothing of it stays when any part fails."""
+        with self._lock:
+            connection = self._alive()
+            try:
+                if begin:
+                    connection.execute(begin)
+                result = work(connection)
+                if begin:
+                    connection.execute("COMMIT")
+                return result
+            except BaseException as error:
+                schema.undo(connection)
+                if connection.in_transaction or isinstance(error, FAULTS):
+                    self._drop()  # a connection that saw an error is not trusted again
+                if isinstance(error, FAULTS):
+                    raise _translated(error, self.path) from error
+                raise
+
+    def _alive(self) -> sqlite3.Connection:
+        if self._closed:
+            raise ValueError(f"the log {self.path} is closed")
+        if self._connection is None:
+            try:
+                self._connection = self._connect()
+            except FAULTS as error:
+                raise _translated(error, self.path) from error
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        # A log that was there once and is gone must be missed, not silently begun anew.
+        create = not self._asked_read_only and not self._seen
+        connection = schema.connect(self.path, create=create)
+        try:
+            version = schema.prepare(
+                connection, self.path, create=create, write=not self._asked_read_only
+            )
+            self.newer = version > schema.FORMAT
+            if self.read_only:
+                connection.execute("PRAGMA query_only = ON")
+            _check_end(connection, self.path)
+            self._seen = True
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+def _append(
+    connection: sqlite3.Connection, content: Mapping[str, Any], expected: int | None
+) -> Event:
+    session = content["session"]
+    if content["key"] is not None:
+        stored = _by_key(connection, session, content["key"])
+        if stored is not None:  # a retry is answered before `expected` is looked at
+            return _same(stored, content)
+    current = _count(connection, session)
+    if expected is not None and expected != current:
+        raise Stale(session, expected, current)
+    count, last = _head(connection)
+    fields: dict[str, Any] = {
+        **content,
+        "seq": count + 1,
+        "previous": last,
+        "number": current + 1,
+        "wall": datetime.now(UTC).isoformat(timespec="microseconds"),
+        "monotonic": time.monotonic_ns(),
+    }
+    fields["hash"] = fingerprint(fields, content["body"])
+    schema.insert(connection, fields)
+    return Event.from_dict({**fields, "body": json.loads(content["body"])})
+
+
+def _same(stored: Event, content: Mapping[str, Any]) -> Event:
+    before = (stored.kind, canonical(stored.body), stored.actor)
+    if before != (content["kind"], content["body"], content["actor"]):
+        raise KeyConflict(
+            f"key {content['key']!r} of session {stored.session!r} already stands for event "
+            f"{stored.number} ({stored.kind}), which has another content"
+        )
+    return stored
+
+
+def _require_unused(connection: sqlite3.Connection, session: str, key: str) -> None:
+    """Raise if another session was begun under this key, also by somebody faster just now."""
+    stored = _begun(connection, key)
+    if stored is not None and stored.session != session:
+        raise KeyConflict(f"key {key!r} already stands for session {stored.session!r}")
+
+
+def _begun(connection: sqlite3.Connection, key: str) -> Event | None:
+    query = f"SELECT {COLUMNS} FROM events WHERE number = 1 AND key = ? ORDER BY seq LIMIT 1"
+    row = connection.execute(query, (key,)).fetchone()
+    return None if row is None else _event(row)
+
+
+def _by_key(connection: sqlite3.Connection, session: str, key: str) -> Event | None:
+    query = f"SELECT {COLUMNS} FROM events WHERE session = ? AND key = ?"
+    row = connection.execute(query, (session, key)).fetchone()
+    return None if row is None else _event(row)
+
+
+def _count(connection: sqlite3.Connection, session: str) -> int:
+    query = "SELECT coalesce(max(number), 0) FROM events WHERE session = ?"
+    return int(connection.execute(query, (session,)).fetchone()[0])
+
+
+def _head(connection: sqlite3.Connection) -> tuple[int, str]:
+    count, last = connection.execute("SELECT count, hash FROM head").fetchone()
+    return int(count), str(last)
+
+
+def _fetch(connection: sqlite3.Connection, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
+    return connection.execute(query, values).fetchall()
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    fields = dict(zip(FIELDS, row, strict=True))
+    if not is_intact(fields, fields["body"]):
+        raise Damaged(f"event {fields['seq']} was changed: its content does not give its hash")
+    return Event.from_dict({**fields, "body": json.loads(fields["body"])})
+
+
+def _check_end(connection: sqlite3.Connection, path: Path) -> None:
+    """A quick look at every opening: the last event is there and is the one the head names."""
+    # One statement sees one moment: between two, another process might write.
+    row = connection.execute(
+        "SELECT head.count, head.hash, coalesce(last.seq, 0), coalesce(last.hash, head.hash) "
+        "FROM head LEFT JOIN (SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1) AS last"
+    ).fetchone()
+    if row is None or row[:2] != row[2:]:
+        raise Damaged(f"{path}: the last event is not the one its head names; run a verify")
+
+
+def _translated(error: Exception, path: Path) -> LogProblem:
+    """What an error of SQLite means for the caller."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return Busy(f"{path} is in use by another writer; nothing was written, try again")
+    if code == sqlite3.SQLITE_READONLY:
+        return ReadOnly(f"{path} cannot be written, or was moved or deleted: {error}")
+    if code in DAMAGE:
+        return Damaged(f"{path} is no intact log: {error}")
+    return DiskFailure(f"{path}: {error}; not acknowledged, repeat with the same key")

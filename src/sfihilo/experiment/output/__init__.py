@@ -1,0 +1,1 @@
+"""What a session gives out: advice, tables, exports, report."""

@@ -1,0 +1,75 @@
+"""The recommended policy of a session, in physical units with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sfihilo.experiment.session.record import Record
+from sfihilo.experiment.space import safety
+from sfihilo.experiment.space.space import Policy
+from sfihilo.feasible import Feasible
+from sfihilo.learner import State, recommend
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value with the credible interval that the learner gives for it."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What the learner would settle on now.
+
+    `extrapolates` warns that the policy lies outside what was tried; `one_step` says whether it may
+    be set at once from where the device is, or has to be approached in steps of `max_step`.
+    """
+
+    policy: Policy
+    outcomes: Mapping[str, Interval]
+    reward: Interval
+    extrapolates: bool
+    one_step: bool
+    trials: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {
+            "policy": dict(self.policy),
+            "outcomes": {name: vars(interval) for name, interval in self.outcomes.items()},
+            "reward": vars(self.reward),
+            "extrapolates": self.extrapolates,
+            "one_step": self.one_step,
+            "trials": self.trials,
+        }
+
+
+def advise(record: Record, state: State, feasible: Mapping[str, Any] | None = None) -> Advice:
+    """Recommend within the space and within the ranges given in `feasible`."""
+    space = record.space
+    limits = space.limits(feasible)
+    lower, upper = space.box((), limits)
+    accepts = space.allows if space.constraints else None
+    found = recommend(state, Feasible(lower=lower, upper=upper, accepts=accepts))
+    policy = space.to_policy(found.policy)
+    safety.check(space, policy)
+    middle, low, high = (
+        space.physical_outcomes(values)
+        for values in (found.outcome, found.outcome_low, found.outcome_high)
+    )
+    return Advice(
+        policy=policy,
+        outcomes={
+            name: Interval(float(middle[name]), float(low[name]), float(high[name]))
+            for name in space.outcomes
+        },
+        reward=Interval(float(found.reward), float(found.reward_low), float(found.reward_high)),
+        extrapolates=bool(found.extrapolates),
+        one_step=not safety.problems(space, policy, record.positions),
+        trials=state.round,
+    )

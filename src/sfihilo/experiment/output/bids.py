@@ -1,0 +1,151 @@
+"""A BIDS dataset of behavioural data (`beh`) from sessions: one TSV and one sidecar a session.
+
+Policy, outcomes, answer and prediction of a trial stand in one row, since BIDS keeps one table a
+run. Labels keep letters and digits only, as BIDS asks, and get a number where two would be alike;
+the record's own names stand in the sidecars.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from sfihilo.experiment.output.export import write_csv
+from sfihilo.experiment.output.tables import Column, Row, Table, tables
+from sfihilo.experiment.session.lab import Lab
+from sfihilo.experiment.session.record import Record
+
+BIDS_VERSION = "1.10.0"
+TASK = "preference"
+MISSING = "n/a"
+
+
+def write_bids(lab: Lab, folder: Path, sessions: Sequence[str]) -> list[Path]:
+    """A dataset of these sessions in a new or empty folder; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = _write_head(folder)
+    people: dict[str, int] = {}
+    records = {name: lab.record(name) for name in sessions}
+    subjects = unique_labels(record.participant for record in records.values())
+    labels = unique_labels(sessions)
+    for name, record in records.items():
+        subject, session = subjects[record.participant], labels[name]
+        people[subject] = people.get(subject, 0) + 1
+        table = joined(tables(record, list(lab.log.events(name))))
+        place = folder / f"sub-{subject}" / f"ses-{session}" / "beh"
+        place.mkdir(parents=True, exist_ok=True)
+        stem = f"sub-{subject}_ses-{session}_task-{TASK}_beh"
+        written.append(write_csv(table, place / f"{stem}.tsv", delimiter="\t", missing=MISSING))
+        written.append(_write_json(place / f"{stem}.json", _sidecar(table, record)))
+    rows = tuple(
+        {"participant_id": f"sub-{subject}", "sessions": count} for subject, count in people.items()
+    )
+    columns = (
+        Column("participant_id", "text", "participant's code"),
+        Column("sessions", "integer", "number of sessions in this dataset"),
+    )
+    participants = Table("participants", "", columns, rows)
+    path = folder / "participants.tsv"
+    written.append(write_csv(participants, path, delimiter="\t", missing=MISSING))
+    written.append(
+        _write_json(folder / "participants.json", {"sessions": {"Description": columns[1].about}})
+    )
+    return written
+
+
+def joined(made: Sequence[Table]) -> Table:
+    """All tables of a session as one, a row a trial."""
+    trials, outcomes, answers, model = made
+    measured = {(row["trial"], row["outcome"]): row["value"] for row in outcomes.rows}
+    answered = {row["trial"]: row for row in answers.rows}
+    predicted = {row["trial"]: row for row in model.rows}
+    skipped = {"session", "participant", "round"}
+    names = [column.name.removeprefix("predicted_") for column in model.columns
+             if column.name.startswith("predicted_")]  # fmt: skip
+    units = {column.name: column.unit for column in model.columns}
+    columns = (
+        *(column for column in trials.columns if column.name not in {"session", "participant"}),
+        *(Column(name, "number", f"measured {name}", units[f"predicted_{name}"]) for name in names),
+        *(column for column in answers.columns if column.name in ("choice", "learned")),
+        *(
+            column
+            for column in model.columns
+            if column.name not in skipped and column.name != "trial"
+        ),
+    )
+    blank = {"choice": None, "learned": None}
+    rows: list[Row] = [
+        {
+            **row,
+            **{name: measured.get((row["trial"], name)) for name in names},
+            **predicted[row["trial"]],
+            **answered.get(row["trial"], blank),
+            "compare_with": row["compare_with"],
+        }
+        for row in trials.rows
+    ]
+    return Table("beh", "One row for each trial.", columns, tuple(rows))
+
+
+def _write_head(folder: Path) -> list[Path]:
+    description = {
+        "Name": "Preference-based personalisation with SFIHILO",
+        "BIDSVersion": BIDS_VERSION,
+        "DatasetType": "raw",
+        "GeneratedBy": [{"Name": "sfihilo", "Version": version("sfihilo")}],
+    }
+    readme = folder / "README.md"
+    readme.write_text(
+        "# Preference-based personalisation\n\n"
+        "A device was personalised with SFIHILO: in each trial a policy was applied, outcomes\n"
+        "were measured, and the person said whether they preferred this trial or the one named in\n"
+        "`compare_with`. Each `beh.tsv` has a row a trial; the sidecar beside it explains every\n"
+        "column with its unit. `n/a` is missing. Times are UTC; trials are in the order of their\n"
+        "number.\n",
+        encoding="utf-8",
+    )
+    return [_write_json(folder / "dataset_description.json", description), readme]
+
+
+def _sidecar(table: Table, record: Record) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "TaskName": TASK,
+        "TaskDescription": "Execute a policy, then compare it with the previous one.",
+        "Instructions": "Which of the last two conditions do you prefer?",
+        "ParticipantCode": record.participant,
+        "SessionName": record.session,
+    }
+    for column in table.columns:
+        entry: dict[str, Any] = {"Description": column.about}
+        if column.unit:
+            entry["Units"] = column.unit
+        if column.levels:
+            entry["Levels"] = dict(column.levels)
+        described[column.name] = entry
+    return described
+
+
+def unique_labels(names: Iterable[str]) -> dict[str, str]:
+    """A label for each name, in order; the second that would be called "ab" is "abx2".
+
+    Upper and lower case count as the same: some file systems do not tell them apart.
+    """
+    labels: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in dict.fromkeys(names):
+        plain = label = re.sub(r"[^A-Za-z0-9]", "", name)
+        number = 2
+        while label.lower() in taken:
+            label, number = f"{plain}x{number}", number + 1
+        taken.add(label.lower())
+        labels[name] = label
+    return labels
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> Path:
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    return path

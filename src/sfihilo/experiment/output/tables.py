@@ -1,0 +1,215 @@
+"""A session as tidy tables: trials, outcomes, answers, and what the model believed before each.
+
+Each table describes its own columns, so that a README, a BIDS sidecar and a plot say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sfihilo.experiment.log.chain import Event
+from sfihilo.experiment.session.record import TRIAL_MADE, Record, taken_back
+from sfihilo.experiment.session.rounds import heard
+from sfihilo.experiment.session.trial import Trial
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: what it holds, in which unit, of which type (text, number, integer, boolean)."""
+
+    name: str
+    kind: str
+    about: str
+    unit: str = ""
+    levels: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with described columns; a missing value is None."""
+
+    name: str
+    about: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+
+KEYS = (
+    Column("session", "text", "session, as named in the record"),
+    Column("participant", "text", "participant's code"),
+    Column("trial", "integer", "number of the trial within the session, from 1, never used again"),
+)
+STATUSES = {
+    "asked": "proposed, not applied yet",
+    "started": "applied to the device",
+    "measured": "outcome known, answer not yet",
+    "chosen": "answer known, outcome not yet",
+    "complete": "outcome and answer settled",
+    "aborted": "ended early",
+    "vetoed": "refused by the operator before it was applied",
+    "withdrawn": "its data were taken out",
+    "undone": "taken back as if it had not been asked",
+}
+SOURCES = {
+    "learner": "the learner's query",
+    "operator": "the operator's own suggestion",
+    "repeat": "an earlier policy once more, to see how consistent the person is",
+    "anchor": "the last condition again after a break; no comparison was asked",
+}
+CHOICES = {
+    "new": "this trial was preferred",
+    "previous": "the trial it was compared with was preferred",
+    "same": "neither was preferred",
+    "cannot_say": "asked, but the person could not say",
+}
+
+
+def tables(record: Record, events: Sequence[Event]) -> tuple[Table, ...]:
+    """All tables of one session."""
+    return (
+        trials_table(record, events),
+        outcomes_table(record),
+        answers_table(record),
+        model_table(record),
+    )
+
+
+def trials_table(record: Record, events: Sequence[Event]) -> Table:
+    """One row a trial: what was set, when, who proposed it, how it ended."""
+    times = _times(events)
+    columns = (
+        *KEYS,
+        Column("round", "integer", "the learner's round"),
+        Column("source", "text", "who proposed the policy", levels=SOURCES),
+        Column("status", "text", "where the trial stands", levels=STATUSES),
+        Column("asked_at", "text", "when it was stored, before it was shown; ISO 8601, UTC"),
+        Column("started_at", "text", "when it was applied; ISO 8601, UTC"),
+        Column("measured_at", "text", "when its outcome came; ISO 8601, UTC"),
+        Column("answered_at", "text", "when its answer came; ISO 8601, UTC"),
+        Column("compare_with", "integer", "trial it is compared with, if any"),
+        Column("repeats", "integer", "earlier trial that it repeats, if any"),
+        *(
+            Column(name, "number", f"policy: {name}, from {knob.low} to {knob.high}", knob.unit)
+            for name, knob in record.space.policy.items()
+        ),
+    )
+    rows = tuple(
+        {
+            **_keys(record, trial),
+            "round": trial.round,
+            "source": trial.source,
+            "status": trial.status,
+            **times[trial.number],
+            "compare_with": trial.compare_with if trial.asks_choice else None,
+            "repeats": trial.repeats,
+            **trial.policy,
+        }
+        for trial in record.trials
+    )
+    return Table("trials", "One row for each trial that was asked.", columns, rows)
+
+
+def outcomes_table(record: Record) -> Table:
+    """One row a trial and outcome."""
+    columns = (
+        *KEYS,
+        Column("outcome", "text", "name of the outcome"),
+        Column("value", "number", "what was measured, in the unit beside it; empty: missing"),
+        Column("unit", "text", "unit of the value"),
+        Column("warning", "text", "said when the value lies outside its usual limits"),
+    )
+    rows = tuple(
+        {
+            **_keys(record, trial),
+            "outcome": name,
+            "value": None if trial.outcome is None else trial.outcome[name],
+            "unit": outcome.unit,
+            "warning": next((w for w in trial.warnings if w.startswith(f"{name}:")), None),
+        }
+        for trial in record.trials
+        if trial.measured
+        for name, outcome in record.space.outcomes.items()
+    )
+    return Table("outcomes", "One row for each outcome of each measured trial.", columns, rows)
+
+
+def answers_table(record: Record) -> Table:
+    """One row an answer."""
+    columns = (
+        *KEYS,
+        Column("compare_with", "integer", "trial that this one was compared with"),
+        Column("choice", "text", "what the person answered", levels=CHOICES),
+        Column("learned", "boolean", "whether the learner uses it: both outcomes are known"),
+    )
+    used = heard(record)
+    rows = tuple(
+        {
+            **_keys(record, trial),
+            "compare_with": trial.compare_with,
+            "choice": trial.choice or "cannot_say",
+            "learned": trial.number in used,
+        }
+        for trial in record.trials
+        if trial.answered
+    )
+    return Table("answers", "One row for each answer of the person.", columns, rows)
+
+
+def model_table(record: Record) -> Table:
+    """What the model predicted for each policy before it was tried."""
+    outcomes = record.space.outcomes.items()
+    columns = (
+        *KEYS,
+        Column("round", "integer", "the learner's round"),
+        Column("fingerprint", "text", "SHA-256 of the learner's state when it was asked"),
+        Column("chance_new", "number", "predicted probability that the person prefers this trial"),
+        *(
+            Column(f"{part}_{name}", "number", about.format(name), outcome.unit)
+            for name, outcome in outcomes
+            for part, about in (
+                ("predicted", "predicted {}"),
+                ("deviation", "standard deviation of that prediction of {}"),
+            )
+        ),
+    )
+    rows = tuple(
+        {
+            **_keys(record, trial),
+            "round": trial.round,
+            "fingerprint": trial.model["fingerprint"],
+            "chance_new": trial.model["chance_new"],
+            **{
+                f"{part}_{name}": (trial.model[field] or {}).get(name)
+                for name, _ in outcomes
+                for part, field in (("predicted", "outcome"), ("deviation", "deviation"))
+            },
+        }
+        for trial in record.trials
+    )
+    return Table("model", "What the model believed before each trial.", columns, rows)
+
+
+def _keys(record: Record, trial: Trial) -> Row:
+    return {
+        "session": record.session,
+        "participant": record.participant,
+        "trial": trial.number,
+    }
+
+
+def _times(events: Sequence[Event]) -> dict[int, Row]:
+    """When each trial was asked, started, measured and answered, by what still counts."""
+    empty = {"asked_at": None, "started_at": None, "measured_at": None, "answered_at": None}
+    names = {"started": "started_at", "measured": "measured_at", "chosen": "answered_at"}
+    gone = taken_back(events)
+    times: dict[int, Row] = {}
+    for event in events:
+        if event.kind in TRIAL_MADE:
+            times[event.body["trial"]] = {**empty, "asked_at": event.wall}
+        elif event.kind in names and event.number not in gone:
+            times[event.body["trial"]][names[event.kind]] = event.wall
+    return times

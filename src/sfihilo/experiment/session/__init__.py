@@ -1,0 +1,1 @@
+"""A session with a person: trials, record, proposals, lab."""

@@ -1,0 +1,238 @@
+"""A lab's file: many sessions, many participants, one record."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from sfihilo.experiment.log.chain import Verdict, canonical
+from sfihilo.experiment.log.errors import KeyConflict, Stale
+from sfihilo.experiment.log.store import Log
+from sfihilo.experiment.session.record import Protocol, Record, fold
+from sfihilo.experiment.session.session import Session
+from sfihilo.experiment.session.states import Snapshots
+from sfihilo.experiment.space.space import Space
+from sfihilo.feasible import Feasible
+from sfihilo.learner import begin
+from sfihilo.settings import Settings
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+FORMAT = 1  # of the bodies of the events; the file's own format belongs to the log
+
+
+class Lab:
+    """Opens a file, or makes one; use it in a `with` block."""
+
+    def __init__(
+        self, path: str | Path, *, read_only: bool = False, actor: str | None = None
+    ) -> None:
+        self.log = Log.open(path, read_only=read_only)
+        self.actor = actor
+        folder = None if self.log.read_only else Path(f"{path}.snapshots")
+        self._snapshots = Snapshots(folder)
+        self._sessions: list[Session] = []
+
+    def __enter__(self) -> Lab:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop what runs in the background and let go of the file."""
+        for session in self._sessions:
+            session.leave()
+        self.log.close()
+
+    def create(
+        self,
+        space: Space,
+        participant: str,
+        seed: int,
+        *,
+        settings: Settings | None = None,
+        protocol: Protocol | None = None,
+        session: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
+    ) -> Session:
+        """Begin a session. `participant` is a code; who it is goes to `identify`, if anywhere.
+
+        With a `key`, repeating the call gives the session that it began; keys of `create` belong
+        to the file.
+        """
+        if not isinstance(space, Space):
+            raise ValueError(f"space: expected a Space, got {type(space).__name__}")
+        code = participant_code(participant)
+        protocol = protocol or Protocol()
+        settings = _fitted(settings or Settings.default(), space, protocol)
+        begin(settings, seed)  # what the learner would refuse must not become a session
+        _require_some_policy(space)
+        body = {
+            "format": FORMAT,
+            "participant": code,
+            "space": space.to_dict(),
+            "settings": settings.to_dict(),
+            "protocol": protocol.to_dict(),
+            "seed": int(seed),
+            "versions": _versions(),
+        }
+        actor = actor or self.actor
+        name = self._begun_before(session, body, key, actor)
+        if name is None:
+            try:
+                name = self._begun(session, body, key, actor)
+            except KeyConflict:  # the same request came twice at once, and the other was first
+                name = self._begun_before(session, body, key, actor)
+                if name is None:
+                    raise
+        return self.open(name, functions=space.functions, actor=actor)
+
+    def open(
+        self,
+        session: str,
+        *,
+        functions: Iterable[Callable[..., bool]] = (),
+        actor: str | None = None,
+    ) -> Session:
+        """Continue a session; constraints that are functions have to be given again."""
+        opened = Session(self.log, session, self._snapshots, actor or self.actor, functions)
+        self._sessions.append(opened)
+        return opened
+
+    def sessions(self) -> list[str]:
+        """Names of all sessions, oldest first."""
+        return self.log.sessions()
+
+    def record(self, session: str) -> Record:
+        """The record of a session, for reading only."""
+        events = list(self.log.events(session))
+        if not events:
+            raise ValueError(f"session: expected one of {self.sessions()}, got {session!r}")
+        return fold(events)
+
+    def verify(self) -> Verdict:
+        """Check the whole record; names the first bad event."""
+        return self.log.verify()
+
+    def identify(self, participant: str, identity: Mapping[str, Any]) -> None:
+        """Keep who a participant is, apart from the record."""
+        self.log.set_identity(participant_code(participant), identity)
+
+    def identity(self, participant: str) -> dict[str, Any] | None:
+        """Who a participant is, if it is kept."""
+        return self.log.get_identity(participant_code(participant))
+
+    def erase_identity(self, participant: str) -> bool:
+        """Forget who a participant is; the record, which only has the code, stays as it is."""
+        return self.log.erase_identity(participant_code(participant))
+
+    def _begun_before(
+        self, session: str | None, body: Mapping[str, Any], key: str | None, actor: str | None
+    ) -> str | None:
+        """The session that the key stands for; an upgrade between two tries changes nothing."""
+        stored = None if key is None else self.log.begun(key)
+        if stored is None:
+            return None
+        before = canonical({**stored.body, "versions": {}})
+        same = before == canonical({**body, "versions": {}}) and stored.actor == actor
+        if not same or session not in (None, stored.session):
+            raise KeyConflict(
+                f"key {key!r} already stands for session {stored.session!r}, "
+                "which was begun with another content"
+            )
+        return stored.session
+
+    def _begun(
+        self, session: str | None, body: Mapping[str, Any], key: str | None, actor: str | None
+    ) -> str:
+        """The first event of a session whose name nobody took."""
+        code = body["participant"]
+        if session is not None:
+            name = session_name(session)
+            try:
+                self._write_first(name, body, key, actor)
+            except Stale:
+                raise ValueError(f"session: expected a new name, {name!r} is taken") from None
+            return name
+        taken = set(self.log.sessions())
+        for number in range(1, len(taken) + 1000):
+            name = f"{code}-{number}"
+            if name in taken:
+                continue
+            try:
+                self._write_first(name, body, key, actor)
+            except Stale:
+                continue  # somebody else just took it
+            return name
+        raise ValueError(f"session: no free name for {code}")
+
+    def _write_first(
+        self, name: str, body: Mapping[str, Any], key: str | None, actor: str | None
+    ) -> None:
+        self.log.append(name, "opened", body, key=key, expected=0, actor=actor, begins=True)
+
+
+def participant_code(participant: object) -> str:
+    """A participant's code; anything that looks like a name or an address is refused."""
+    if not isinstance(participant, str) or not CODE.fullmatch(participant):
+        raise ValueError(
+            "participant: expected a code of up to 32 letters, digits, - and _ (no names: "
+            f"personal data belong into identify), got {participant!r}"
+        )
+    return participant
+
+
+def session_name(session: object) -> str:
+    """A session's name."""
+    if not isinstance(session, str) or not NAME.fullmatch(session):
+        raise ValueError(
+            f"session: expected up to 64 letters, digits, '.', '-' and '_', got {session!r}"
+        )
+    return session
+
+
+def _fitted(settings: Settings, space: Space, protocol: Protocol) -> Settings:
+    """The settings with the dimensions of the space and the drift mode of the protocol."""
+    recency = settings.recency
+    if protocol.drift and recency.variant == "unweighted":
+        recency = replace(recency, variant="learned")
+    return replace(
+        settings, policy_dim=len(space.free), outcome_dim=len(space.outcomes), recency=recency
+    )
+
+
+def _require_some_policy(space: Space) -> None:
+    """Raise if the first question would fail: no policy is allowed where the device is."""
+    try:
+        lower, upper = space.box((space.start,) if space.start else ())
+        reachable = Feasible(lower, upper, accepts=space.allows if space.constraints else None)
+        reachable.sample(1, len(space.free), np.random.default_rng(0), None)
+    except ValueError as error:
+        raise ValueError(
+            "space: expected at least one policy within the bounds, the constraints and one step "
+            f"from the start; found none ({error})"
+        ) from error
+
+
+def _versions() -> dict[str, str]:
+    names = {name: version(name) for name in ("sfihilo", "numpy", "scipy")}
+    return {
+        **names,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }

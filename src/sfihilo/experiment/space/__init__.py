@@ -1,0 +1,1 @@
+"""Physical units, bounds, constraints and the safety check."""

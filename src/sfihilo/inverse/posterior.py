@@ -1,0 +1,139 @@
+"""The reward's posterior: what it predicts (paper appendix "Inverse GP posterior computation").
+
+Notation
+--------
+centre           hat Theta   (m + 1,)    the weights, then the log-sharpness
+covariance_root  F           (m + 1, k)  covariance of Theta is F F^T
+samples   Theta_s     S of them
+margin    u           exp(eta) (r_w(first) - r_w(second))
+unseen    h           variance of a margin due to reward components that are not measured
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import expit, ndtr
+
+from sfihilo.history import FloatArray
+from sfihilo.inverse.belief import InverseBelief, difference
+from sfihilo.inverse.features import FeatureMap
+from sfihilo.inverse.laplace import LARGEST_LOG_SHARPNESS
+
+# The logistic function is closest to a normal distribution function of this standard deviation.
+LOGISTIC_STD = 1.7
+
+
+@dataclass(frozen=True, eq=False)
+class RewardPosterior:
+    """Gaussian posterior over Theta = (w, eta): its mean, its covariance F F^T, and samples of it.
+
+    closed_form: predict answers from mean and covariance instead of the samples.
+    """
+
+    features: FeatureMap
+    centre: FloatArray
+    covariance_root: FloatArray
+    draw: Callable[[], FloatArray]
+    closed_form: bool
+    unseen: float
+
+    @property
+    def mean_weights(self) -> FloatArray:
+        """E[w]."""
+        return self.centre[:-1]
+
+    @cached_property
+    def _samples(self) -> FloatArray:
+        """Theta_s, one column per sample; drawn on first use."""
+        return np.asarray(self.centre[:, None] + self.covariance_root @ self.draw())
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """w_s (S, m)."""
+        return np.ascontiguousarray(self._samples[:-1].T)
+
+    @property
+    def log_sharpness(self) -> FloatArray:
+        """eta_s (S,)."""
+        return np.asarray(self._samples[-1])
+
+    @property
+    def sharpness(self) -> FloatArray:
+        """beta_s (S,)."""
+        return np.exp(np.minimum(self.log_sharpness, LARGEST_LOG_SHARPNESS))
+
+    @cached_property
+    def _scaled(self) -> tuple[FloatArray, FloatArray]:
+        """Mean weights and covariance root of the margins, in single precision."""
+        sharpness = np.exp(min(self.centre[-1], LARGEST_LOG_SHARPNESS))
+        weights, root = sharpness * self.centre[:-1], sharpness * self.covariance_root[:-1]
+        return weights.astype(np.float32), root.astype(np.float32)
+
+    def margins(self, differences: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the margin of each feature difference, at the mean sharpness."""
+        rows = differences.astype(np.float32, copy=False)
+        weights, root = self._scaled
+        spread = rows @ root
+        variance: FloatArray = np.maximum(np.einsum("ij,ij->i", spread, spread), 1e-6)
+        return rows @ weights, variance
+
+    def covariance(self, differences: FloatArray) -> FloatArray:
+        """Sigma delta z^T: multiplied by another difference, the covariance of the two margins."""
+        _, root = self._scaled
+        rows = differences.astype(np.float32, copy=False)
+        return np.asarray(root @ (rows @ root).T)
+
+    def mean_reward(self, outcomes: FloatArray) -> FloatArray:
+        """bar r(phi), the posterior mean: linear in w, hence the reward of the mean weights."""
+        return self.features(outcomes) @ self.mean_weights.astype(outcomes.dtype)
+
+    def reward_samples(self, outcomes: FloatArray) -> FloatArray:
+        """r_w(phi) of every sample, (n, S)."""
+        return self.features(outcomes) @ self.weights.T.astype(
+            outcomes.dtype
+        )  # eq:rff_reward_model
+
+    def preference(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """q(+1): the probability of the answer that the first outcome is preferred."""
+        differences = difference(self.features, first, second)
+        if self.closed_form:
+            mean, variance = self.margins(differences)
+            return np.asarray(ndtr(mean / np.sqrt(variance + LOGISTIC_STD**2)), dtype=float)
+        margins = np.clip(self.sharpness * (differences @ self.weights.T), -700, 700)
+        probability: FloatArray = expit(margins).mean(axis=1)
+        return probability  # eq:app_inverse_posterior_predictive
+
+    def better(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """The probability that the first outcome truly has the larger reward, answers aside."""
+        mean, variance = self.margins(difference(self.features, first, second))
+        return np.asarray(ndtr(mean / np.sqrt(variance + self.unseen)), dtype=float)
+
+
+def reward_posterior(belief: InverseBelief, rng: np.random.Generator) -> RewardPosterior:
+    """The Gaussian posterior around the belief's centre."""
+    root = belief.covariance_root
+
+    def draw() -> FloatArray:
+        return rng.standard_normal((root.shape[1], belief.settings.samples))
+
+    return RewardPosterior(
+        belief.features,
+        belief.centre,
+        root,
+        draw,
+        closed_form=belief.settings.inference == "variational",
+        unseen=_unseen(belief),
+    )
+
+
+def _unseen(belief: InverseBelief) -> float:
+    """Variance of a margin due to reward components that are not measured."""
+    own_noise = belief.settings.own_noise
+    if own_noise is None:
+        return 0.0
+    own = own_noise * belief.settings.weight_std * np.exp(belief.log_sharpness)
+    return float(max(LOGISTIC_STD**2 - own**2, 0.0))

@@ -1,0 +1,49 @@
+"""Which policy to ask next: the query rules by name.
+
+A rule is a function Situation -> Decision. `random` and `mutual_information` are the paper's
+baselines, `boundary_lookahead` is its rule, `global_pairs` that of the default preset.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from sfihilo.checks import named_function
+from sfihilo.querying.baselines import mutual_information, random
+from sfihilo.querying.lookahead import QuerySettings, boundary_lookahead
+from sfihilo.querying.pairs import PairSettings, global_pairs
+from sfihilo.querying.situation import Decision, Rule, Situation
+
+__all__ = [
+    "RULES",
+    "Decision",
+    "PairSettings",
+    "QuerySettings",
+    "Rule",
+    "Situation",
+    "boundary_lookahead",
+    "global_pairs",
+    "mutual_information",
+    "random",
+    "rule",
+]
+
+RULES: dict[str, Rule] = {
+    "random": random,
+    "mutual_information": mutual_information,
+    "boundary_lookahead": boundary_lookahead,
+    "global_pairs": global_pairs,
+}
+
+
+def rule(name: str) -> Rule:
+    """Return the rule of this name, or a user's own given as "module:function"."""
+    return RULES[name] if name in RULES else named_function(name, "rule", tuple(RULES))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Selection":  # renamed in 0.2
+        warnings.warn("querying.Selection is now Decision", DeprecationWarning, stacklevel=2)
+        return Decision
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""From results to measures, statistics, claims and pages."""

@@ -1,0 +1,1 @@
+"""What the study varies: conditions and panels."""

@@ -1,0 +1,280 @@
+"""The panels of the study as data (paper: figure fig:final_results and the appendix figures).
+
+A panel is a list of rows, a row is a condition with the rules that run in it. Adding a condition to
+a panel is adding a row. Panels share what they have in common: a (condition, rule, preset, user) is
+run once, however many panels show it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sfihilo.settings import Settings
+from sfihilo.study.design.conditions import BASE, Condition, Preset, Recency, Unit, file_name
+
+RANDOM, INFORMATION, LOOKAHEAD = "random", "mutual_information", "boundary_lookahead"
+RULES = (RANDOM, INFORMATION, LOOKAHEAD)
+GLOBAL_PAIRS = "global_pairs"  # the default preset's own, in the place of Boundary Lookahead
+KNOWN_RULES = (*RULES, GLOBAL_PAIRS)
+
+TEN = Condition("d10", policy_dim=10, outcome_dim=10)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One place on a panel's axis."""
+
+    condition: Condition
+    rules: tuple[str, ...]
+    x: float
+    label: str
+
+
+def _dimension(dim: int) -> Condition:
+    if dim == BASE.outcome_dim:
+        return BASE
+    return Condition(f"d{dim:02d}", policy_dim=dim, outcome_dim=dim)
+
+
+def _noise(scale: float) -> Condition:
+    return BASE if scale == 1 else replace(BASE, name=f"noise{scale:g}", noise_scale=scale)
+
+
+def _drift(variant: Recency) -> Condition:
+    return replace(BASE, name=f"drift_{variant}", drift=True, recency=variant)
+
+
+def _missing(count: int) -> Condition:
+    return TEN if count == 0 else replace(TEN, name=f"missing{count}", missing=count)
+
+
+def _extra(count: int) -> Condition:
+    return TEN if count == 0 else replace(TEN, name=f"extra{count}", extra=count)
+
+
+def _choice(name: str, *changes: tuple[str, str | float]) -> Condition:
+    return replace(BASE, name=name, changes=changes)
+
+
+_STANDARD = (Row(BASE, RULES, 8, "d = 8"),)
+_HIDDEN = (0, 1, 2, 3, 5)
+
+PANELS: dict[str, tuple[Row, ...]] = {
+    "A": _STANDARD,
+    "B": _STANDARD,
+    "C": tuple(Row(_dimension(dim), RULES, dim, str(dim)) for dim in (2, 4, 6, 8, 10, 12)),
+    "D": _STANDARD,
+    "E": tuple(
+        Row(_noise(scale), RULES, scale, "none" if scale == 0 else f"{scale:g}x")
+        for scale in (0, 0.5, 1, 2)
+    ),
+    "F": (
+        Row(BASE, (LOOKAHEAD,), 0, "Gaussian process"),
+        Row(replace(BASE, name="linear", reward="linear"), (LOOKAHEAD,), 1, "linear"),
+    ),
+    "G": (
+        Row(_drift("unweighted"), (LOOKAHEAD,), 0, "unweighted"),
+        Row(_drift("known"), (LOOKAHEAD,), 1, "known decay"),
+        Row(_drift("learned"), (LOOKAHEAD,), 2, "learned decay"),
+    ),
+    "H": tuple(
+        Row(_missing(count), (LOOKAHEAD,) if count else (RANDOM, LOOKAHEAD), count, str(count))
+        for count in _HIDDEN
+    ),
+    "I": tuple(
+        Row(_extra(count), (LOOKAHEAD,) if count else (RANDOM, LOOKAHEAD), count, str(count))
+        for count in _HIDDEN
+    ),
+    "diagnostics": (),  # pictures of the users themselves: nothing to run
+    "extrapolation": _STANDARD,
+    "gap": _STANDARD,
+}
+
+# What the paper does not say or has no need to ask; run only when named.
+BEYOND: dict[str, tuple[Row, ...]] = {
+    "choices": (
+        Row(BASE, RULES, 0, "as in the study"),
+        Row(
+            replace(BASE, name="judges_true", judges="true"),
+            RULES,
+            1,
+            "the person judges the true outcome, not the measured one",
+        ),
+        Row(
+            _choice("leave_one_out", ("forward.residual", "leave_one_out")),
+            RULES,
+            2,
+            "forward residuals left out one by one, not of the training data",
+        ),
+        Row(
+            _choice("other_targets", ("query.own_target", False)),
+            (LOOKAHEAD,),
+            3,
+            "a candidate is not measured at itself (section 3, not the algorithm)",
+        ),
+    ),
+    # Of the paper preset (`--preset paper`): one part of the default preset on at a time.
+    "alone": (
+        Row(BASE, (LOOKAHEAD, GLOBAL_PAIRS), 0, "the paper preset, and with the other rule"),
+        Row(
+            _choice("landmarks", ("inverse.features", "landmarks"), ("inverse.feature_count", 384)),
+            (LOOKAHEAD,),
+            1,
+            "landmarks",
+        ),
+        Row(
+            _choice(
+                "variational",
+                ("inverse.inference", "variational"),
+                ("inverse.log_sharpness_mean", math.log(20)),
+                ("inverse.log_sharpness_std", 0.5),
+            ),
+            (LOOKAHEAD,),
+            2,
+            "variational inference",
+        ),
+    ),
+    # Of the default preset (`--preset default`): one part of it off at a time.
+    "ablation": (
+        Row(BASE, RULES, 0, "whole"),
+        Row(
+            _choice(
+                "fourier",
+                ("inverse.features", "rbf"),
+                ("inverse.feature_count", 512),
+                ("inverse.orthogonal", True),
+            ),
+            (LOOKAHEAD,),
+            1,
+            "512 orthogonal Fourier features, not landmarks",
+        ),
+        Row(
+            _choice(
+                "wide_sharpness",
+                ("inverse.log_sharpness_mean", math.log(12)),
+                ("inverse.log_sharpness_std", 0.7),
+            ),
+            (LOOKAHEAD,),
+            2,
+            "sharpness around 12 with 0.7, not around 20 with 0.5",
+        ),
+        Row(
+            _choice("no_growth", ("pairs.settled", 0)),
+            (LOOKAHEAD,),
+            3,
+            "a fixed exponent of the forward factor",
+        ),
+        Row(_choice("no_local", ("pairs.local_starts", 0)), (LOOKAHEAD,), 4, "no local search"),
+        Row(_choice("no_past", ("pairs.past", 0)), (LOOKAHEAD,), 5, "no executed policies in it"),
+        Row(
+            _choice("no_forward", ("pairs.balance", 0)),
+            (LOOKAHEAD,),
+            6,
+            "no forward factor at all",
+        ),
+    ),
+}
+EVERY_PANEL = {**PANELS, **BEYOND}
+
+TITLES: dict[str, str] = {
+    "A": "learning curves of three query rules",
+    "B": "by true reward gap",
+    "C": "outcome dimensionality",
+    "D": "forward RMSE area under the curve",
+    "E": "noise level",
+    "F": "Gaussian process against linear reward",
+    "G": "motor adaptation, three recency variants",
+    "H": "missing outcomes",
+    "I": "extra outcomes",
+    "diagnostics": "appendix: simulated users",
+    "extrapolation": "appendix: estimating queries to 10 %",
+    "gap": "appendix: final policy reward gap",
+    "choices": "beyond: what the paper leaves open",
+    "alone": "beyond: the paper preset, one part of the default on at a time",
+    "ablation": "beyond: the default preset, one part off at a time",
+}
+
+
+_PLACES = {
+    "C": "d = {}",
+    "E": "noise {}",
+    "F": "{} reward",
+    "G": "drift, {}",
+    "H": "{} missing",
+    "I": "{} extra",
+}
+
+
+def condition_labels() -> dict[str, str]:
+    """The conditions of the paper's panels as a person reads them, in the panels' order."""
+    labels = {BASE.name: "standard"}
+    for panel, text in _PLACES.items():
+        for row in PANELS[panel]:
+            labels.setdefault(row.condition.name, text.format(row.label))
+    return labels
+
+
+def panel_rows(panels: Sequence[str]) -> list[Row]:
+    """The panels' rows (those of the paper when none is named), each (condition, rule) once."""
+    unknown = [name for name in panels if name not in EVERY_PANEL]
+    if unknown:
+        raise ValueError(f"unknown panel {unknown[0]!r}: expected one of {', '.join(EVERY_PANEL)}")
+    seen: set[tuple[Condition, str]] = set()
+    rows = []
+    for name in panels or PANELS:
+        for row in EVERY_PANEL[name]:
+            rules = tuple(rule for rule in row.rules if (row.condition, rule) not in seen)
+            seen.update((row.condition, rule) for rule in rules)
+            if rules:
+                rows.append(replace(row, rules=rules))
+    return rows
+
+
+def own_rule(preset: str) -> str:
+    """The rule that a preset asks by when nobody says otherwise."""
+    return Settings.default().rule if preset == "default" else Settings.paper().rule
+
+
+def for_preset(rows: Sequence[Row], preset: str) -> list[Row]:
+    """The same rows with the preset's own rule in the place of Boundary Lookahead."""
+    own = {LOOKAHEAD: own_rule(preset)}
+    return [replace(row, rules=tuple(own.get(rule, rule) for rule in row.rules)) for row in rows]
+
+
+def with_rules(rows: Sequence[Row], rules: Sequence[str]) -> list[Row]:
+    """The same conditions under other rules (a user's own), each condition once."""
+    conditions = dict.fromkeys(row.condition for row in rows)
+    labels = {row.condition: row for row in reversed(rows)}
+    return [replace(labels[condition], rules=tuple(rules)) for condition in conditions]
+
+
+def with_reward(rows: Sequence[Row], reward: str) -> list[Row]:
+    """The same rows under another reward model (a user's own "module:function")."""
+    return [
+        replace(
+            row,
+            condition=replace(
+                row.condition, name=f"{row.condition.name}-{file_name(reward)}", reward=reward
+            ),
+        )
+        for row in rows
+        if row.condition.reward == "rbf"
+    ]
+
+
+def units_of(
+    rows: Sequence[Row], users: Sequence[int], preset: Preset, template: Unit | None = None
+) -> list[Unit]:
+    """User by user, so that a study that is stopped early has every condition for the same users.
+
+    ``template`` carries what all units share: queries, study seed, evaluation and user settings.
+    """
+    template = template or Unit(BASE, RANDOM, preset, 0)
+    return [
+        replace(template, condition=row.condition, rule=rule, preset=preset, user=user)
+        for user in users
+        for row in rows
+        for rule in row.rules
+    ]

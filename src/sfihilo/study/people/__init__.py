@@ -1,0 +1,1 @@
+"""Simulated people and their noise."""

@@ -1,0 +1,1 @@
+"""Running the study: units, engines, stored results."""

@@ -1,0 +1,132 @@
+"""One unit of the study, start to end: the learner's own four functions drive a simulated user.
+
+The result is a tidy table with one row a (query, metric). Its metrics:
+
+    forward_rmse                      against the clean current map, visible outcomes
+    preference_error, _gap1 .. _gap4  balanced over the four bins, and in each
+    preference_loss                   mean probability given to the wrong side, balanced
+    ece                               expected calibration error of q on the balanced set, as if
+                                      answers were free of noise
+    ece_answer                        the same against answers as noisy as this person's
+    ece_better                        of the probability that one side is truly better
+    reliability_NN_count, _confidence, _correct          the histogram behind ece, at a few
+    reliability_answer_NN_count, ..._better_NN_...       checkpoints, and behind the other two
+    length_scale, ridge, log_sharpness             what the models settled on
+    decay_time, bandwidth                          the same, for recency-weighted variants
+    final_policy_gap                  at the end only
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from sfihilo.history import FloatArray
+from sfihilo.learner import State, ask, begin, is_checkpoint, tell
+from sfihilo.study.design.conditions import Unit, derived_seed, learner_settings, simulated_user
+from sfihilo.study.people.users import Experience, SimulatedUser
+from sfihilo.study.run.evaluation import (
+    EvaluationSettings,
+    HeldOut,
+    better_probability,
+    calibration_error,
+    correct_probability,
+    final_policy_gap,
+    forward_rmse,
+    hold_out,
+    preference_errors,
+    reliability,
+)
+
+Metric = tuple[str, float]
+
+
+def run_unit(unit: Unit) -> pd.DataFrame:
+    """Columns query, metric, value: the whole learning curve of one unit."""
+    if unit.queries < 1:
+        raise ValueError(f"expected at least one query, got {unit.queries}")
+    user = simulated_user(unit)
+    held_out = hold_out(user, unit.evaluation)
+    stationary = user.outcomes(held_out.policies) if user.initial_map is None else None
+    rows: list[tuple[int, str, float]] = []
+    for query, state in interaction(unit, user):
+        if query == unit.queries or (query > 0 and is_checkpoint(query)):
+            clean = user.outcomes(held_out.policies, query) if stationary is None else stationary
+            metrics = [
+                ("forward_rmse", forward_rmse(state.forward, user, held_out, clean)),
+                *inverse_metrics(state, user, held_out, query, unit),
+                *chosen(state),
+            ]
+            if query == unit.queries:
+                gap = _final_gap(state, user, query, unit.evaluation)
+                metrics.append(("final_policy_gap", gap))
+            rows += [(query, name, value) for name, value in metrics]
+    return pd.DataFrame(rows, columns=["query", "metric", "value"])
+
+
+def interaction(unit: Unit, user: SimulatedUser) -> Iterator[tuple[int, State]]:
+    """The states after 0, 1, 2, ... comparisons. Round 0 makes the anchor of the first."""
+    state = begin(learner_settings(unit), derived_seed(unit.study_seed, unit.user, "learner"))
+    previous: Experience | None = None
+    for round in range(unit.queries + 1):
+        query = ask(state)
+        new = user.experience(round, query.policy)
+        state = tell(state, query, user.answer(query, new, previous))
+        previous = new
+        yield round, state
+
+
+def inverse_metrics(
+    state: State, user: SimulatedUser, held_out: HeldOut, query: int, unit: Unit
+) -> list[Metric]:
+    """How well the reward posterior predicts the held-out pairs."""
+    settings = unit.evaluation
+    correct = correct_probability(state.posterior(), user, held_out)
+    errors = preference_errors(correct, held_out.bins)
+    metrics = [("preference_error", float(errors.mean()))]
+    metrics += [(f"preference_error_gap{i + 1}", float(error)) for i, error in enumerate(errors)]
+    # Every bin holds equally many pairs, so that the plain mean is the balanced one.
+    metrics.append(("preference_loss", float(np.mean(1 - correct))))
+    better = better_probability(state.posterior(), user, held_out)
+    for kind, probability, truth in (
+        ("", correct, 1.0),
+        ("_answer", correct, held_out.answered_right),
+        ("_better", better, 1.0),
+    ):
+        table = reliability(probability, settings.reliability_bins, truth)
+        metrics.append((f"ece{kind}", calibration_error(table)))
+        if query in settings.reliability_at or query == unit.queries:
+            metrics += list(_reliability_metrics(table, f"reliability{kind}"))
+    return metrics
+
+
+def _reliability_metrics(table: FloatArray, prefix: str) -> Iterator[Metric]:
+    for index, (count, confidence, correct) in enumerate(table):
+        if count:
+            yield f"{prefix}_{index:02d}_count", float(count)
+            yield f"{prefix}_{index:02d}_confidence", float(confidence)
+            yield f"{prefix}_{index:02d}_correct", float(correct)
+
+
+def chosen(state: State) -> list[Metric]:
+    """Hyperparameters in force, to explain a curve that surprises."""
+    metrics = [
+        ("length_scale", float(state.forward.hyper.length_scale)),
+        ("ridge", float(state.forward.hyper.ridge)),
+        ("log_sharpness", float(state.inverse.log_sharpness)),
+    ]
+    decay = getattr(state, "decay", None)
+    if decay is not None:
+        metrics += [
+            ("decay_time", float(decay.decay_time)),
+            ("bandwidth", float(decay.bandwidth)),
+        ]
+    return metrics
+
+
+def _final_gap(
+    state: State, user: SimulatedUser, query: int, settings: EvaluationSettings
+) -> float:
+    return final_policy_gap(state.forward, state.posterior(), user, query, settings)
