@@ -61,7 +61,7 @@ def final_policy(
     rng: np.random.Generator,
 ) -> Recommendation:
     """Maximise the posterior-expected reward under the forward belief."""
-    half = rng.standard_normal((-(-settings.outcome_samples // 2), forward.outcomes.shape[1]))
+    half = rng.standard_normal((-(-settings.outcome_samples // 2), forward.outcome_dim))
     normals = np.concatenate([half, -half])
     if feasible.choices is not None:
         pool = feasible.listed(policy_dim)
@@ -97,16 +97,9 @@ def value_and_gradient(
     forward: ForwardBelief, posterior: RewardPosterior, policy: FloatArray, normals: FloatArray
 ) -> tuple[float, FloatArray]:
     """The same objective at one policy, with its gradient through mean and variance."""
-    kernel = forward.kernel(policy[None])[0]
-    slopes = -kernel[:, None] * (policy - forward.policies) / forward.hyper.length_scale**2
-    explained = forward.inverse_factor @ kernel
-    leverage = max(1 - float(explained @ explained), 0.0)
-    leverage_slope = -2 * (explained @ forward.inverse_factor) @ slopes
-    mean = forward.mean_at(kernel[None])[0]
-    mean_slope = forward.scale[:, None] * (forward.coefficients.T @ slopes)
-    deviation = np.sqrt(leverage * forward.epistemic_scale + forward.observation)
-    deviation_slope = np.multiply.outer(forward.epistemic_scale, leverage_slope)
-    deviation_slope /= 2 * deviation[:, None]
+    mean, variance, mean_slope, variance_slope = forward.with_slopes(policy)
+    deviation = np.sqrt(variance)
+    deviation_slope = variance_slope / (2 * deviation[:, None])
     raw = mean + deviation * normals
     outcomes = np.clip(raw, 0, 1)
     reward_slope = posterior.features.gradient(outcomes, posterior.mean_weights)
