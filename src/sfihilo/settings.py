@@ -15,7 +15,7 @@ from sfihilo import querying
 from sfihilo.checks import Checked, within
 from sfihilo.forward import ForwardSettings
 from sfihilo.forward.recency import RecencySettings
-from sfihilo.inverse import InverseSettings
+from sfihilo.inverse import AverageSettings, InverseSettings
 from sfihilo.querying import PairSettings, QuerySettings
 from sfihilo.selection import SelectionSettings
 
@@ -58,6 +58,7 @@ class Settings:
     forward: ForwardSettings = DEFAULT_FORWARD
     recency: RecencySettings = field(default_factory=RecencySettings)
     inverse: InverseSettings = DEFAULT_INVERSE
+    average: AverageSettings | None = field(default_factory=AverageSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
     pairs: PairSettings = field(default_factory=PairSettings)
     selection: SelectionSettings = field(default_factory=SelectionSettings)
@@ -89,6 +90,7 @@ class Settings:
                 "preset": "paper",
                 "forward": ForwardSettings(),
                 "inverse": InverseSettings(),
+                "average": None,
                 "query": QuerySettings(),
                 **changes,
             }
@@ -105,14 +107,17 @@ class Settings:
         return {
             name: _listed(value) if isinstance(value, dict) else value
             for name, value in dataclasses.asdict(self).items()
+            if not (name == "average" and value is None)  # as it was before there were averages
         }
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Settings:
         """The settings that `to_dict` wrote; what is missing has its default."""
         values = dict(record)
+        if "preset" in values:  # written by `to_dict`, perhaps before there were averages
+            values.setdefault("average", None)
         for name, kind in _tables().items():
-            if name in values:
+            if values.get(name) is not None:
                 values[name] = _table(kind, values[name], name)
         return _table(Settings, values, "settings")
 
@@ -123,7 +128,8 @@ def _tables() -> dict[str, type[Checked]]:
     hints = typing.get_type_hints(Settings)
     return {
         name: kind
-        for name, kind in hints.items()
+        for name, hint in hints.items()
+        for kind in (hint, *typing.get_args(hint))  # AverageSettings | None is two
         if isinstance(kind, type) and issubclass(kind, Checked)
     }
 
