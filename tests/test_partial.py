@@ -200,11 +200,11 @@ def played(state: State, rounds: int, missing: Mask = at_random) -> State:
     return state
 
 
-def test_missing_numbers_are_imputed_by_the_forward_mean_when_told() -> None:
+def test_missing_numbers_are_imputed_by_the_newest_forward_mean() -> None:
     state = played(begin(quick(), 0), 8, lambda round: np.zeros(3, bool))
     query = ask(state)
     after = tell(state, query, Response(np.array([0.2, NAN, 0.6]), "new"))
-    expected = after.forward.mean(query.policy[None])[0, 1]
+    expected = after.forward.mean(after.history.policies)[-1, 1]
     assert after.history.filled[-1].tolist() == [0.2, expected, 0.6]
     assert np.isnan(after.history.outcomes[-1]).tolist() == [False, True, False]
     assert after.history.anchor is not None
@@ -214,7 +214,14 @@ def test_missing_numbers_are_imputed_by_the_forward_mean_when_told() -> None:
     assert pairs.anchors[-1].tolist() == state.history.outcomes[-1].tolist()
     assert after.forward.measurements.tolist() == [9, 8, 9]
     later = played(after, 20)
-    assert later.history.filled[8].tolist() == [0.2, expected, 0.6]  # it stays as it was told
+    improved = float(later.forward.mean(later.history.policies)[8, 1])
+    assert improved != expected
+    assert later.history.filled[8].tolist() == [0.2, improved, 0.6]
+    assert later.history.anchors[9].tolist() == [0.2, improved, 0.6]
+    pairs = later.history.preference_data()
+    features = later.inverse.features
+    expected = features(pairs.anchors) - features(pairs.outcomes)
+    assert later.inverse.differences == pytest.approx(expected, abs=1e-12)
 
 
 def test_comparison_with_a_never_measured_outcome_is_not_used() -> None:

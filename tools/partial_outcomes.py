@@ -92,12 +92,12 @@ def measured(unit: Unit, state: State, held_out: HeldOut) -> dict[str, float]:
     }
 
 
-def run(out: Path, dim: int, people: range, share: float) -> None:
+def run(out: Path, dim: int, people: range, share: float, kinds: list[str]) -> None:
     """One line per person, kind and number of queries."""
     for person in people:
         unit = unit_of(dim, person)
         held_out = hold_out(simulated_user(unit), unit.evaluation)
-        for kind in KINDS:
+        for kind in kinds:
             for query, state in learn(unit, kind, share):
                 if query in AT:
                     row = {"dim": dim, "person": person, "kind": kind, "query": query}
@@ -140,12 +140,13 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--people", type=int, default=12)
     parser.add_argument("--share", type=float, default=0.2)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     given = parser.parse_args()
     if given.command == "table":
         print(table(given.files))
     else:
         people = range(given.first, given.first + given.people)
-        run(given.files[0], given.dim, people, given.share)
+        run(given.files[0], given.dim, people, given.share, given.kinds)
 
 
 if __name__ == "__main__":

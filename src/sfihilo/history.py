@@ -80,9 +80,8 @@ class PreferenceData(NamedTuple):
 class History:
     """Everything told so far, one row per round; `append` returns a longer one.
 
-    imputed: values that the forward belief predicted, when the round was told, for the numbers of
-    a partly measured outcome. They never change afterwards, so that a loaded history gives the
-    same comparisons. NaN where a number was measured, and where no trial had measured it so far.
+    imputed: what the newest forward belief predicts for the missing numbers of partly measured
+    outcomes. NaN where a number was measured, and where no trial has measured that outcome yet.
     """
 
     policies: FloatArray
@@ -150,11 +149,21 @@ class History:
             np.vstack([self.imputed, missing]),
         )
 
-    def impute(self, values: FloatArray) -> History:
-        """The history with these values for what was not measured in the last round."""
-        imputed = self.imputed.copy()
-        imputed[-1] = np.where(np.isnan(self.outcomes[-1]), values, np.nan)
-        return replace(self, imputed=imputed)
+    @property
+    def partial(self) -> bool:
+        """Whether some outcome was measured only in part."""
+        return bool((np.isnan(self.outcomes).any(axis=1) & self.measured).any())
+
+    def impute(self, predicted: FloatArray) -> History:
+        """The history with these outcomes (n, d_outcome) wherever a part of one is missing.
+
+        The anchors follow: each is the last outcome measured before its round.
+        """
+        gaps = np.isnan(self.outcomes) & self.measured[:, None]
+        filled = replace(self, imputed=np.where(gaps, predicted, np.nan))
+        last = np.maximum.accumulate(np.where(self.measured, np.arange(len(self)), 0))
+        anchors = filled.filled[np.append(0, last[:-1])]
+        return replace(filled, anchors=np.where(np.isnan(self.anchors), np.nan, anchors))
 
     def forward_data(self) -> ForwardData:
         rows = np.flatnonzero(self.measured)

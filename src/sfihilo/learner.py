@@ -20,7 +20,6 @@ from sfihilo.forward import ForwardBelief, Hyperparameters
 from sfihilo.forward.recency import Decay, recency_weights, require_search, select_with_decay
 from sfihilo.forward.tuning import most_measured, select_hyperparameters
 from sfihilo.history import (
-    FloatArray,
     History,
     Query,
     Response,
@@ -270,9 +269,8 @@ def tell(state: State, query: Query, response: Response) -> State:
         )
     elif response.outcome is not None:
         updated = replace(updated, forward=fw.append(state.forward, query.policy, response.outcome))
-    if response.outcome is not None and np.isnan(response.outcome).any():
-        history = history.impute(_predicted(updated.forward, query.policy))
-        updated = replace(updated, history=history)
+    if history.partial:
+        return _with_imputed(updated)
     if history.compared[-1]:
         pairs = history.preference_data()
         inverse = inv.append(
@@ -286,10 +284,21 @@ def tell(state: State, query: Query, response: Response) -> State:
     return updated
 
 
-def _predicted(forward: ForwardBelief, policy: FloatArray) -> FloatArray:
-    """The mean outcome of a policy; NaN for outcomes that were never measured."""
-    mean = np.clip(forward.mean(policy[None])[0], 0, 1)
-    return np.where(forward.measurements > 0, mean, np.nan)
+def _with_imputed(state: State) -> State:
+    """The state with all missing numbers predicted anew, and the reward learned with them."""
+    history, forward = state.history, state.forward
+    mean = np.clip(forward.mean(history.policies), 0, 1)
+    history = history.impute(np.where(forward.measurements > 0, mean, np.nan))
+    pairs = history.preference_data()
+    inverse = state.inverse
+    if len(pairs.labels):
+        inverse = inv.update(
+            inverse,
+            inv.difference(inverse.features, pairs.anchors, pairs.outcomes),
+            pairs.labels,
+            reselect=bool(history.compared[-1]) and _sharpness_is_due(history),
+        )
+    return replace(state, history=history, inverse=inverse)
 
 
 def _sharpness_is_due(history: History) -> bool:

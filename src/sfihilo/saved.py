@@ -77,7 +77,7 @@ def load(text: str) -> State:
     pairs = history.preference_data()
     inverse = replace(
         start.inverse,
-        differences=_differences(start.inverse, pairs.anchors, pairs.outcomes),
+        differences=_differences(start.inverse, history),
         labels=pairs.labels,
         centre=np.array(record["mode"], dtype=float),
         curvature=np.array(record["curvature"], dtype=float),
@@ -166,8 +166,14 @@ def _restored(
     return belief
 
 
-def _differences(inverse: InverseBelief, anchors: FloatArray, outcomes: FloatArray) -> FloatArray:
-    """One row at a time, as they first came: a product's rounding may depend on its size."""
+def _differences(inverse: InverseBelief, history: History) -> FloatArray:
+    """As `tell` computes them, since the rounding of a product may depend on its size.
+
+    All at once where outcomes are imputed, else one row at a time.
+    """
+    anchors, outcomes, _ = history.preference_data()
+    if history.partial and len(outcomes):
+        return inv.difference(inverse.features, anchors, outcomes)
     rows = [
         inv.difference(inverse.features, anchor[None], outcome[None])
         for anchor, outcome in zip(anchors, outcomes, strict=True)
