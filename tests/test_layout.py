@@ -24,6 +24,7 @@ ORDER = (
     "settings",
     "learner",
     "saved",
+    "provenance",
     "study",
     "experiment",
     "cli",

@@ -5,9 +5,9 @@ paired by user, and every interval resamples users, keeping what belongs to one 
 
 Notation
 --------
-first, second    x, y        (users,)               one number a user, same order of users
+first, second    x, y        (users,)               one number per user, same order of users
 differences      x - y       (users,)
-curves           e_u(q)      (users, checkpoints)   one learning curve a user
+curves           e_u(q)      (users, checkpoints)   one learning curve per user
 queries          q           (checkpoints,)         where the curves were measured
 effect           d_z         mean(x - y) / sd(x - y)
 hedges           g_z         d_z times the small-sample correction 1 - 3 / (4 (users - 1) - 1)
@@ -24,8 +24,8 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from sfihilo.history import BoolArray, FloatArray, IntArray, generator
-from sfihilo.study.run.evaluation import CrossingKind, queries_to_target
+from sfihilo.history import FloatArray, IntArray, generator
+from sfihilo.study.analysis.crossing import CrossingKind, find_crossing, find_crossings
 
 RESAMPLES = 4000
 LEVEL = 0.95
@@ -72,8 +72,8 @@ class MeanCrossing:
     beyond: float
 
 
-def sample(values: ArrayLike, name: str = "values") -> FloatArray:
-    """One number a user, checked: a one-dimensional, non-empty array without NaN."""
+def _checked_values(values: ArrayLike, name: str = "values") -> FloatArray:
+    """Validates one number per user: a one-dimensional, non-empty array without NaN."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"{name}: expected one number for each user, got shape {array.shape}")
@@ -85,7 +85,7 @@ def sample(values: ArrayLike, name: str = "values") -> FloatArray:
 
 def pair(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Two samples over the same users in the same order, both finite."""
-    one, two = sample(first, "first"), sample(second, "second")
+    one, two = _checked_values(first, "first"), _checked_values(second, "second")
     if one.shape != two.shape:
         raise ValueError(f"expected the same users on both sides, got {one.size} and {two.size}")
     if not (np.isfinite(one).all() and np.isfinite(two).all()):
@@ -180,7 +180,7 @@ def percentiles(draws: FloatArray, level: float) -> tuple[float, float]:
 
 def mean_interval(values: ArrayLike, level: float = LEVEL, count: int = RESAMPLES) -> Interval:
     """The mean over users with its bootstrap interval."""
-    array = sample(values)
+    array = _checked_values(values)
     draws = array[resampled_users(array.size, "mean", count)].mean(axis=1)
     return Interval(float(array.mean()), *percentiles(draws, level), level)
 
@@ -222,10 +222,10 @@ def mean_crossing(
         )
     if np.isnan(values).any():
         raise ValueError("expected complete curves, got NaN")
-    found = queries_to_target(checkpoints, values.mean(axis=0), target)
-    draws, extrapolated = crossings(checkpoints, resampled_means(values, count), target)
-    low, high = percentiles(draws, level)
-    beyond = float(extrapolated.mean())
+    found = find_crossing(checkpoints, values.mean(axis=0), target)
+    draws = find_crossings(checkpoints, resampled_means(values, count), target)
+    low, high = percentiles(np.array([draw.queries for draw in draws]), level)
+    beyond = float(np.mean([draw.beyond for draw in draws]))
     return MeanCrossing(Interval(found.queries, low, high, level), found.kind, beyond)
 
 
@@ -236,26 +236,6 @@ def resampled_means(curves: FloatArray, count: int) -> FloatArray:
     drawn = np.apply_along_axis(np.bincount, 1, users, minlength=curves.shape[0])
     means: FloatArray = drawn @ curves / curves.shape[0]
     return means
-
-
-def crossings(
-    checkpoints: FloatArray, curves: FloatArray, target: float = 0.10
-) -> tuple[FloatArray, BoolArray]:
-    """`queries_to_target` of many curves: where each crosses, and whether that is extrapolated."""
-    found = np.empty(len(curves))
-    extrapolated = np.zeros(len(curves), dtype=bool)
-    falls = (curves[:, :-1] > target) & (curves[:, 1:] <= target)
-    observed = falls.any(axis=1) & (curves[:, 0] > target)
-    rows = np.flatnonzero(observed)
-    if rows.size:
-        place = falls[rows].argmax(axis=1)
-        before, after = curves[rows, place], curves[rows, place + 1]
-        step = checkpoints[place + 1] - checkpoints[place]
-        found[rows] = checkpoints[place] + (target - before) / (after - before) * step
-    for row in np.flatnonzero(~observed):
-        one = queries_to_target(checkpoints, curves[row], target)
-        found[row], extrapolated[row] = one.queries, one.kind in ("extrapolated", "capped")
-    return found, extrapolated
 
 
 def contrast_interval(
@@ -291,7 +271,12 @@ def crossing_change(
     if pairs[0].shape != pairs[1].shape:
         raise ValueError(f"expected the same users, got {pairs[0].shape} and {pairs[1].shape}")
 
-    one, two = (crossings(checkpoints, resampled_means(part, count))[0] for part in pairs)
-    mine, theirs = (queries_to_target(checkpoints, part.mean(axis=0)) for part in pairs)
-    estimate = mine.queries / theirs.queries - 1
-    return Interval(estimate, *percentiles(one / two - 1, level), level)
+    value, base = (_resampled_crossings(checkpoints, part, count) for part in pairs)
+    crossing, base_crossing = (find_crossing(checkpoints, part.mean(axis=0)) for part in pairs)
+    estimate = crossing.queries / base_crossing.queries - 1
+    return Interval(estimate, *percentiles(value / base - 1, level), level)
+
+
+def _resampled_crossings(checkpoints: FloatArray, curves: FloatArray, count: int) -> FloatArray:
+    draws = find_crossings(checkpoints, resampled_means(curves, count))
+    return np.array([draw.queries for draw in draws])
