@@ -70,14 +70,6 @@ def run_units(
     return run(Plan(units, store, engine, provenance=PROVENANCE), watcher)
 
 
-class Watched:
-    """A watcher to inherit from: it does nothing."""
-
-    def begin(self, plan: Plan, places: int) -> None: ...
-    def note(self, unit: Unit, seconds: float | None) -> None: ...
-    def end(self) -> None: ...
-
-
 def contents(store: Store) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(store.units.glob("*.parquet"))}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -169,14 +170,13 @@ def reward_map(exam: Exam, cells: int = 8) -> tuple[tuple[int, int], FloatArray]
     """The two settings that matter most, and the mean reward over a grid of them."""
     bins = np.minimum((exam.policies * cells).astype(int), cells - 1)
     best: tuple[float, tuple[int, int], FloatArray] | None = None
-    for one in range(exam.policies.shape[1]):
-        for two in range(one + 1, exam.policies.shape[1]):
-            flat = bins[:, one] * cells + bins[:, two]
-            counts = np.bincount(flat, minlength=cells**2)
-            sums = np.bincount(flat, weights=exam.rewards, minlength=cells**2)
-            ground = sums / np.maximum(counts, 1)
-            if best is None or ground.std() > best[0]:
-                best = float(ground.std()), (one, two), ground.reshape(cells, cells)
+    for first, second in combinations(range(exam.policies.shape[1]), 2):
+        flat = bins[:, first] * cells + bins[:, second]
+        counts = np.bincount(flat, minlength=cells**2)
+        sums = np.bincount(flat, weights=exam.rewards, minlength=cells**2)
+        ground = sums / np.maximum(counts, 1)
+        if best is None or ground.std() > best[0]:
+            best = float(ground.std()), (first, second), ground.reshape(cells, cells)
     if best is None:
         raise ValueError("policies: expected at least two settings for a map, got one")
     return best[1], best[2]
@@ -202,21 +202,21 @@ def print_table(console: Console, journeys: Sequence[Journey], exam: Exam) -> No
     asked = int(journeys[0].questions[-1])
     table = Table(title=f"After {asked} questions", title_justify="left")
     table.add_column("")
-    for one in journeys:
-        table.add_column(style.rule_name(one.rule), justify="right")
+    for course in journeys:
+        table.add_column(style.rule_name(course.rule), justify="right")
     rows = (
         ("error of predicted outcomes, of full range", "forward_error"),
         ("wrong guesses about preferences", "preference_error"),
     )
     for text, name in rows:
-        table.add_row(text, *(f"{getattr(one, name)[-1]:.1%}" for one in journeys))
+        table.add_row(text, *(f"{getattr(course, name)[-1]:.1%}" for course in journeys))
     table.add_row(
         f"reward of its advice (best possible: {exam.best_reward:.2f})",
-        *(f"{one.reward[-1]:.2f}" for one in journeys),
+        *(f"{course.reward[-1]:.2f}" for course in journeys),
     )
     table.add_row(
         "its advice beats this share of all settings",
-        *(share(float(np.mean(exam.rewards < one.reward[-1]))) for one in journeys),
+        *(share(float(np.mean(exam.rewards < course.reward[-1]))) for course in journeys),
     )
     console.print(table)
 

@@ -17,8 +17,9 @@ import pytest
 from sfihilo.study.design.conditions import Unit
 from sfihilo.study.run import engines
 from sfihilo.study.run.engines import Engine, EngineError, SubmititExecutor, lost_errors
+from sfihilo.study.run.runner import Silent
 from sfihilo.study.run.store import Store
-from tests.study.tiny import Watched, children_named, contents, run_units, tiny_units
+from tests.study.tiny import children_named, contents, run_units, tiny_units
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def of_first_user(stored: dict[str, bytes]) -> dict[str, bytes]:
     return chosen
 
 
-class KillsOneWorker(Watched):
+class KillsOneWorker(Silent):
     """After the first unit, kills the Dask worker process that is not the nanny's own."""
 
     def __init__(self) -> None:

@@ -17,12 +17,11 @@ from sfihilo.study.design.conditions import Unit
 from sfihilo.study.run import runner
 from sfihilo.study.run.engines import Engine
 from sfihilo.study.run.lock import FolderBusyError, only_run
-from sfihilo.study.run.runner import Job, Plan, compute_unit, run
+from sfihilo.study.run.runner import Job, Plan, Silent, compute_unit, run
 from sfihilo.study.run.store import Store
 from tests.study import tiny
 from tests.study.tiny import (
     PROVENANCE,
-    Watched,
     children_named,
     contents,
     run_units,
@@ -158,7 +157,7 @@ def test_a_unit_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     assert Plan(units, store).left == (units[0],)
 
 
-class Recorder(Watched):
+class Recorder(Silent):
     def __init__(self) -> None:
         self.noted: list[tuple[str, bool]] = []
         self.victim = True

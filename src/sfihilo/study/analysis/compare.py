@@ -120,15 +120,15 @@ def _children(path: Path) -> list[Path]:
 
 def shared_measures(first: Store, second: Store) -> tuple[UserMeasure, ...]:
     """The measures by which two studies can be compared; refuses studies of different users."""
-    one, other = first.common(), second.common()
+    stated, other = first.common(), second.common()
     for name in ("study_seed", "users", "evaluation"):
         # Units of an early version do not state everything; what both state must agree.
-        if name in one and name in other and one[name] != other[name]:
+        if name in stated and name in other and stated[name] != other[name]:
             raise ValueError(
                 f"{first.packed} and {second.packed} cannot be paired: their {name} differ "
-                f"({one[name]} and {other[name]})"
+                f"({stated[name]} and {other[name]})"
             )
-    return COMPARED if one.get("queries") == other.get("queries") else WITHIN_BUDGET
+    return COMPARED if stated.get("queries") == other.get("queries") else WITHIN_BUDGET
 
 
 def preset(results: Results) -> str:

@@ -85,34 +85,34 @@ def _checked_values(values: ArrayLike, name: str = "values") -> FloatArray:
 
 def pair(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Two samples over the same users in the same order, both finite."""
-    one, two = _checked_values(first, "first"), _checked_values(second, "second")
-    if one.shape != two.shape:
-        raise ValueError(f"expected the same users on both sides, got {one.size} and {two.size}")
-    if not (np.isfinite(one).all() and np.isfinite(two).all()):
+    x, y = _checked_values(first, "first"), _checked_values(second, "second")
+    if x.shape != y.shape:
+        raise ValueError(f"expected the same users on both sides, got {x.size} and {y.size}")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ValueError("expected finite numbers in a paired comparison, got infinity")
-    return one, two
+    return x, y
 
 
 def paired_test(first: ArrayLike, second: ArrayLike) -> PairedTest:
     """Two-sided paired t-test; identical samples give p = 1, a constant shift p = 0."""
-    one, two = pair(first, second)
-    differences = one - two
-    users, mean = one.size, float(differences.mean())
+    x, y = pair(first, second)
+    differences = x - y
+    users, mean = x.size, float(differences.mean())
     if users < 2:
         statistic = p_value = effect = math.nan
-    elif constant(differences, one, two):
+    elif constant(differences, x, y):
         # A t-statistic of rounding noise would be reported as overwhelming evidence.
-        shifted = not np.allclose(differences, 0.0, atol=rounding(one, two))
+        shifted = not np.allclose(differences, 0.0, atol=rounding(x, y))
         statistic = effect = math.copysign(math.inf, mean) if shifted else 0.0
         p_value = 0.0 if shifted else 1.0
     else:
-        result = stats.ttest_rel(one, two)
+        result = stats.ttest_rel(x, y)
         statistic, p_value = float(result.statistic), float(result.pvalue)
         effect = mean / float(differences.std(ddof=1))
     return PairedTest(
         users=users,
-        first_mean=float(one.mean()),
-        second_mean=float(two.mean()),
+        first_mean=float(x.mean()),
+        second_mean=float(y.mean()),
         difference=mean,
         statistic=statistic,
         p_value=p_value,
@@ -121,14 +121,14 @@ def paired_test(first: ArrayLike, second: ArrayLike) -> PairedTest:
     )
 
 
-def rounding(one: FloatArray, two: FloatArray) -> float:
+def rounding(x: FloatArray, y: FloatArray) -> float:
     """The size of differences that floating point alone can make between two samples."""
-    return 8 * float(np.finfo(np.float64).eps) * float(max(np.abs(one).max(), np.abs(two).max()))
+    return 8 * float(np.finfo(np.float64).eps) * float(max(np.abs(x).max(), np.abs(y).max()))
 
 
-def constant(differences: FloatArray, one: FloatArray, two: FloatArray) -> bool:
+def constant(differences: FloatArray, x: FloatArray, y: FloatArray) -> bool:
     """Whether all differences are the same but for rounding."""
-    return float(np.ptp(differences)) <= rounding(one, two)
+    return float(np.ptp(differences)) <= rounding(x, y)
 
 
 def small_sample_correction(users: int) -> float:
@@ -162,7 +162,7 @@ def stars(p_value: float) -> str:
 def resampled_users(users: int, purpose: str, count: int = RESAMPLES) -> IntArray:
     """Bootstrap draws of user indices (count, users): the same for all that share a purpose."""
     if users < 1:
-        raise ValueError(f"expected at least one user, got {users}")
+        raise ValueError(f"expected at least x user, got {users}")
     rng = generator(SEED, 0, f"bootstrap {purpose}")
     draws: IntArray = rng.integers(0, users, size=(count, users))
     draws.flags.writeable = False  # shared by all callers
@@ -189,21 +189,21 @@ def difference_interval(
     first: ArrayLike, second: ArrayLike, level: float = LEVEL, count: int = RESAMPLES
 ) -> Interval:
     """The mean paired difference with its bootstrap interval."""
-    one, two = pair(first, second)
-    return mean_interval(one - two, level, count)
+    x, y = pair(first, second)
+    return mean_interval(x - y, level, count)
 
 
 def change_interval(
     values: ArrayLike, reference: ArrayLike, level: float = LEVEL, count: int = RESAMPLES
 ) -> Interval:
     """Change of the mean relative to a reference's mean (-0.3 is 30 % lower), paired by user."""
-    one, two = pair(values, reference)
-    if two.mean() == 0:
+    x, y = pair(values, reference)
+    if y.mean() == 0:
         raise ValueError("expected a reference whose mean is not zero")
-    users = resampled_users(one.size, "mean", count)
-    base = two[users].mean(axis=1)
-    draws = one[users].mean(axis=1)[base != 0] / base[base != 0] - 1
-    return Interval(float(one.mean() / two.mean() - 1), *percentiles(draws, level), level)
+    users = resampled_users(x.size, "mean", count)
+    base = y[users].mean(axis=1)
+    draws = x[users].mean(axis=1)[base != 0] / base[base != 0] - 1
+    return Interval(float(x.mean() / y.mean() - 1), *percentiles(draws, level), level)
 
 
 def mean_crossing(
@@ -239,13 +239,16 @@ def resampled_means(curves: FloatArray, count: int) -> FloatArray:
 
 
 def contrast_interval(
-    one: tuple[ArrayLike, ArrayLike],
-    other: tuple[ArrayLike, ArrayLike],
+    first: tuple[ArrayLike, ArrayLike],
+    second: tuple[ArrayLike, ArrayLike],
     level: float = LEVEL,
     count: int = RESAMPLES,
 ) -> Interval:
-    """Change in one condition minus change in another; each is (values, reference), same users."""
-    pairs = [pair(*one), pair(*other)]
+    """Change in one condition minus change in another, for the same users.
+
+    Each condition is (values, reference).
+    """
+    pairs = [pair(*first), pair(*second)]
     if pairs[0][0].size != pairs[1][0].size:
         raise ValueError(
             f"expected the same users in both, got {pairs[0][0].size} and {pairs[1][0].size}"
