@@ -73,7 +73,7 @@ class Plan:
 
     @cached_property
     def left(self) -> tuple[Unit, ...]:
-        """The units that are not stored yet, in their order, each once."""
+        """The units that were not stored at the first look, in their order, each once."""
         done = self.store.done()
         return tuple({unit.key: unit for unit in self.units if unit.key not in done}.values())
 
