@@ -2,7 +2,7 @@
 
 PYTHON := .venv/bin/python
 JOBS ?= 2
-# One thread a process: the linear algebra here is small, and pytest already uses every core.
+# One thread per process: the linear algebra here is small, and pytest already uses every core.
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
@@ -58,11 +58,13 @@ paper-map: setup ## write docs/paper-map.md from the equation tags in src/
 
 bench: setup ## time the learner and a sample of the study; figures also go to benchmarks/latest.json
 	$(PYTHON) -m benchmarks.speed
-	$(PYTHON) -m benchmarks.study_hours
+	$(PYTHON) -m benchmarks.study_time
+	$(PYTHON) -m benchmarks.publish
 
 bench-peers: setup ## the learner beside its peers, which get their own .venv-peers
 	benchmarks/peers/setup
 	$(PYTHON) -m benchmarks.peers
+	$(PYTHON) -m benchmarks.publish
 
 clean: ## remove caches; environments and results stay
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
