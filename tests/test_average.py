@@ -101,7 +101,7 @@ def test_linear_people_are_predicted_better_than_by_the_curved_part_alone() -> N
 
 
 @pytest.mark.parametrize(
-    "kind", ["identical", "separable", "contradictory", "constant", "ties", "tiny"]
+    "kind", ["identical", "separable", "contradictory", "constant", "ties", "tiny", "many"]
 )
 def test_hard_comparisons_give_finite_predictions(kind: str) -> None:
     rng = np.random.default_rng(6)
@@ -116,6 +116,9 @@ def test_hard_comparisons_give_finite_predictions(kind: str) -> None:
         first[:, 1] = second[:, 1] = 0.5
     elif kind == "ties":
         labels = np.zeros(24)
+    elif kind == "many":
+        first, second = np.tile(first[:1], (5000, 1)), np.tile(second[:1], (5000, 1))
+        labels = np.ones(5000)
     elif kind == "tiny":
         second = first + 1e-9 * labels[:, None]
     average = learned(first, second, labels)

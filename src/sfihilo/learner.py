@@ -80,7 +80,9 @@ class State:
     @checked_floats
     def posterior(self) -> Reward:
         """What is known about the reward: it makes every prediction."""
-        return self._posterior if self.settings.average is None else self._average
+        # Linear or own features say what the reward is made of: nothing is added to them.
+        curved = self.settings.inverse.features in ("rbf", "landmarks")
+        return self._average if curved and self.settings.average else self._posterior
 
     @checked_floats
     def rule_posterior(self) -> RewardPosterior:

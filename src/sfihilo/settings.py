@@ -120,7 +120,9 @@ class Settings:
             "selection": SelectionSettings,
             "noise": NoiseSettings,
         }
-        values = {"average": None, **record}
+        values = dict(record)
+        if "preset" in values:  # written by `to_dict`, perhaps before there were averages
+            values.setdefault("average", None)
         for name, kind in parts.items():
             if values.get(name) is not None:
                 values[name] = _table(kind, values[name], name)

@@ -11,10 +11,11 @@ weights       mu        (m,)       posterior mean of v = A w, so that the margin
 explained     E         (k, m)     covariance of v is A (I - E^T E) A, with k = min(p, m)
 probability   p_k       ()         of an amplitude pair, given the answers
 bound                              evidence lower bound of an amplitude pair (variational.py)
+correction                         what the bound misses of the log evidence
 
     margin = a w_l . (phi - phi') / s + b w_g . (z(phi) - z(phi')),   w ~ N(0, I)
     s_j^2  = (n_0 d_0^2 + sum_i (phi_ij - phi'_ij)^2) / (n_0 + p)
-    p_k    ~ exp(bound_k) prior(a_k) prior(b_k)
+    p_k    ~ exp(bound_k + correction_k) prior(a_k) prior(b_k)
 
 The answers decide how noisy this person is (both amplitudes small), how linear (a against b) and
 how curved (b). Nothing here is random and nothing depends on earlier fits: the average is a
@@ -35,7 +36,7 @@ V_k = mean_i |A_k x_i|^2; the rest is attributed to reward that is not measured:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -46,7 +47,7 @@ from sfihilo.forward.factor import add_to_diagonal, explained_by, inverse_choles
 from sfihilo.history import FloatArray
 from sfihilo.inverse.belief import InverseBelief, InverseSettings
 from sfihilo.inverse.features import CombinedFeatures
-from sfihilo.inverse.likelihood import Answers
+from sfihilo.inverse.likelihood import Answers, evidence_correction
 from sfihilo.inverse.posterior import LOGISTIC_STD
 from sfihilo.inverse.variational import VariationalFit, variational_fit
 
@@ -60,23 +61,31 @@ _LEAST_PROBABILITY = 1e-3
 class AverageSettings:
     """Amplitudes and their priors.
 
-    linear: factors of a around sqrt(3 / d), with a log-normal prior of standard deviation
-    `log_linear_std`. curved: values of b, in logits, with a flat prior. prior_difference, counted
-    as `prior_count` observations: how far compared outcomes lie apart before any was seen.
+    linear: values of a in units of sqrt(3 / d), with a log-normal prior around `linear_median` of
+    standard deviation `log_linear_std`. curved: values of b, in logits, with their prior odds.
+    prior_difference, counted as `prior_count` observations: how far compared outcomes lie apart
+    before any was seen.
     """
 
-    linear: tuple[float, ...] = (0.5, 1.0, 2.0)
+    linear: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    linear_median: float = 1.4
     log_linear_std: float = 0.7
     curved: tuple[float, ...] = (0.0, 0.7, 2.0, 6.0, 12.0, 24.0)
+    curved_odds: tuple[float, ...] = (4.0, 4.0, 4.0, 2.0, 1.0, 0.5)
     prior_difference: float = 0.28
     prior_count: float = 0.1
 
     def __post_init__(self) -> None:
-        positive(self, "log_linear_std", "prior_difference", "prior_count")
-        for name, least in (("linear", 1e-6), ("curved", 0.0)):
+        positive(self, "linear_median", "log_linear_std", "prior_difference", "prior_count")
+        for name, least in (("linear", 1e-6), ("curved", 0.0), ("curved_odds", 1e-6)):
             values = getattr(self, name)
             if not values or not all(least <= value < np.inf for value in values):
                 raise ValueError(f"AverageSettings.{name}: expected finite numbers, got {values}")
+        if len(self.curved_odds) != len(self.curved):
+            raise ValueError(
+                f"AverageSettings.curved_odds: expected {len(self.curved)} numbers, "
+                f"got {len(self.curved_odds)}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,16 +177,18 @@ def reward_average(
     """The average over amplitudes, given the belief's answers to these (anchors, outcomes)."""
     grid = _Grid.of(settings, belief, *pairs)
     fits = grid.fits()
-    log_weights = np.array([fit.bound + grid.log_prior(index) for index, fit in fits.items()])
-    probabilities = np.exp(log_weights - logsumexp(log_weights))
-    kept = probabilities > _LEAST_PROBABILITY
-    share = float(probabilities[kept].sum())
-    components = [
-        grid.component(index, fits[index], probability / share)
-        for index, probability, keep in zip(fits, probabilities, kept, strict=True)
-        if keep
-    ]
-    return RewardAverage(grid.features, tuple(components), generator, belief.settings.samples)
+    components = [grid.component(index, fit) for index, fit in fits.items()]
+    evidence = np.array(
+        [
+            fit.bound + grid.log_prior(index) + grid.correction(component)
+            for (index, fit), component in zip(fits.items(), components, strict=True)
+        ]
+    )
+    probabilities = np.exp(evidence - logsumexp(evidence))
+    kept = np.flatnonzero(probabilities > _LEAST_PROBABILITY)
+    probabilities /= probabilities[kept].sum()
+    chosen = [replace(components[k], probability=float(probabilities[k])) for k in kept]
+    return RewardAverage(grid.features, tuple(chosen), generator, belief.settings.samples)
 
 
 def difference_scales(
@@ -217,13 +228,24 @@ class _Grid:
         return amplitudes
 
     def log_prior(self, index: tuple[int, int]) -> float:
-        return float(
-            -0.5 * (np.log(self.settings.linear[index[0]]) / self.settings.log_linear_std) ** 2
-        )
+        """Of the pair (a, b), up to a constant."""
+        settings = self.settings
+        away = np.log(settings.linear[index[0]] / settings.linear_median) / settings.log_linear_std
+        return float(np.log(settings.curved_odds[index[1]]) - 0.5 * away**2)
+
+    def correction(self, component: Component) -> float:
+        """What the bound misses of the log evidence, the comparisons' interaction left out.
+
+        The posterior q is the prior times one Gaussian factor per comparison, which matches the log
+        likelihood up to second order under q. With r_i the rest, log Z is the bound plus
+        log E_q[exp sum_i r_i]; the rests are orthogonal to all quadratics and nearly independent.
+        """
+        mean, variance = component.margins(self.differences)
+        return evidence_correction(mean, variance, self.answers)
 
     def fits(self) -> dict[tuple[int, int], VariationalFit]:
         """Fits from the middle outwards, each from a neighbour's, where they are not negligible."""
-        middle = len(self.settings.linear) // 2, (len(self.settings.curved) - 1) // 2
+        middle = (len(self.settings.linear) - 1) // 2, (len(self.settings.curved) - 1) // 2
         nothing = VariationalFit(
             np.zeros(self.features.size),
             np.full(len(self.differences), _FIRST_CURVATURE),
@@ -267,9 +289,7 @@ class _Grid:
         weights[used] = fit.weights
         return fit._replace(weights=weights)
 
-    def component(
-        self, index: tuple[int, int], fit: VariationalFit, probability: float
-    ) -> Component:
+    def component(self, index: tuple[int, int], fit: VariationalFit) -> Component:
         amplitudes = self.amplitudes(index)
         scaled = self.differences * amplitudes
         rows = np.sqrt(fit.curvature)[:, None] * scaled
@@ -278,7 +298,7 @@ class _Grid:
         factor = inverse_cholesky(add_to_diagonal(rows @ rows.T, 1))
         explained = explained_by(factor, np.ascontiguousarray(rows.T)).T
         return Component(
-            probability,
+            1.0,
             amplitudes,
             amplitudes * fit.weights,
             explained,
