@@ -162,7 +162,9 @@ def test_site_builds_without_warnings_and_without_the_network(tmp_path: Path) ->
     assert Path("tutorial.html") in wanted
 
 
-DIRECTIVE = re.compile(r"^\.\. auto(?:function|class):: (?:\w+\.)*(\w+)(?:\(.*\))?$", re.MULTILINE)
+DIRECTIVE = re.compile(
+    r"^\.\. auto(?:function|class|exception):: (?:\w+\.)*(\w+)(?:\(.*\))?$", re.MULTILINE
+)
 
 
 @pytest.mark.parametrize(
