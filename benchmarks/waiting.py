@@ -1,6 +1,6 @@
 """How long a person waits between their answer and the next query, in a real session on the disk.
 
-Wall time of `choose` and `ask` together: both write to the record (flushed to the disk) and `ask`
+Wall time of `choose` and `ask` together: both write to the log (flushed to the disk) and `ask`
 returns the next query. Every second trial is prepared while the person would still be thinking, the
 others are not. The queries must be those of the bare loop either way.
 """
@@ -31,8 +31,12 @@ def unit_space() -> Space:
     )
 
 
-def waits(user: SimulatedUser, trials: int, where: Path | None = None) -> dict[str, float | bool]:
-    """Milliseconds from an answer to the next query, with the record in the folder `where`."""
+def waiting_times(
+    user: SimulatedUser, trials: int, where: Path | None = None
+) -> dict[str, float | bool]:
+    """Milliseconds from an answer to the next query, with the log in the folder `where`."""
+    if trials < 3:  # the first asks for no choice; then at least one of each kind
+        raise ValueError(f"trials: expected at least 3, got {trials}")
     prepared: list[float] = []
     unprepared: list[float] = []
     asked: list[tuple[float, ...]] = []
@@ -89,4 +93,4 @@ def bare(user: SimulatedUser, trials: int) -> list[tuple[float, ...]]:
 
 
 if __name__ == "__main__":
-    print(waits(scenario.person(), 40))
+    print(waiting_times(scenario.person(), 40))

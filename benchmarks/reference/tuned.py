@@ -1,8 +1,8 @@
-"""The plain transcription once more, with everything shared that a second look finds.
+"""The transcription once more, with all intermediate results shared within a round.
 
 Still plain float64 NumPy, one candidate after another, but the kernel of the pool and one
-triangular solve serve the means, the leverages and every one-step update. It is the harder
-yardstick of `make bench`, reported beside the literal one.
+triangular solve serve the means, the leverages and every one-step update. `make
+bench` reports it beside the literal transcription.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from benchmarks.plain import Array, Forward, kernel, reducible_fraction, reducible_score
-from benchmarks.plain_query import (
+from benchmarks.reference.lookahead import (
     Draws,
     Inverse,
-    Looked,
+    Lookahead,
     best,
     entropy,
     expected_utility,
@@ -23,10 +22,11 @@ from benchmarks.plain_query import (
     shortlisted,
     target_probabilities,
 )
+from benchmarks.reference.model import Array, Forward, kernel, reducible_fraction, reducible_score
 
 
-def boundary_lookahead(forward: Forward, inverse: Inverse, draws: Draws) -> Looked:
-    """As in `plain_query`, to rounding."""
+def boundary_lookahead(forward: Forward, inverse: Inverse, draws: Draws) -> Lookahead:
+    """Equals `lookahead.boundary_lookahead` up to rounding."""
     constants, observation, pool = inverse.constants, forward.observation, draws.pool
     cross = kernel(pool, forward.policies, forward.length_scale)
     means = forward.center + forward.scale * (cross @ forward.coefficients)
@@ -49,7 +49,7 @@ def boundary_lookahead(forward: Forward, inverse: Inverse, draws: Draws) -> Look
         after = variance_after(forward, epistemic[targets], between[index], float(leverage[row]))
         probability = target_probabilities(inverse, mean, after, normals)
         utilities[index] = current - expected_utility(inverse, means[row], probability)
-    return Looked(
+    return Lookahead(
         int(shortlist[np.argmax(utilities)]), rank, variance, targets, shortlist, utilities
     )
 

@@ -1,4 +1,4 @@
-"""Boundary Lookahead and a whole round, continuing the plain transcription in `plain`.
+"""Boundary Lookahead and a whole round, continuing the transcription in `model`.
 
 It follows the appendix "Boundary Lookahead implementation" with one loop over the shortlist. The
 same target normals serve the current utility and every candidate's (common random numbers), and
@@ -22,7 +22,7 @@ from math import pi, sqrt
 import numpy as np
 from scipy.special import entr, expit
 
-from benchmarks.plain import (
+from benchmarks.reference.model import (
     Array,
     Constants,
     Features,
@@ -120,8 +120,8 @@ def expected_utility(inverse: Inverse, outcome: Array, probability: Array) -> fl
 
 
 @dataclass(frozen=True)
-class Looked:
-    """What a round looked at; rows are rows of the pool."""
+class Lookahead:
+    """The scores and the choice of one round; indices are rows of the pool."""
 
     chosen: int
     rank_scores: Array
@@ -137,8 +137,8 @@ def shortlisted(rank: Array, variance: Array, draws: Draws, constants: Constants
     return np.array(list(dict.fromkeys(map(int, together))))  # eq:app_active_shortlist
 
 
-def boundary_lookahead(forward: Forward, inverse: Inverse, draws: Draws) -> Looked:
-    """The whole of Boundary Lookahead, one candidate after another."""
+def boundary_lookahead(forward: Forward, inverse: Inverse, draws: Draws) -> Lookahead:
+    """Boundary Lookahead, one candidate after another."""
     constants, observation, pool = inverse.constants, forward.observation, draws.pool
     epistemic = epistemic_variance(forward, pool)  # eq:app_active_pool
     information = mutual_information(inverse.probabilities(forward_mean(forward, pool)))
@@ -157,7 +157,7 @@ def boundary_lookahead(forward: Forward, inverse: Inverse, draws: Draws) -> Look
         probability = target_probabilities(inverse, mean, after, normals)
         utilities[index] = current - expected_utility(inverse, outcome, probability)
     # eq:app_active_meanobs_score, eq:app_active_selected_query
-    return Looked(
+    return Lookahead(
         int(shortlist[np.argmax(utilities)]), rank, variance, targets, shortlist, utilities
     )
 
@@ -177,7 +177,7 @@ class Data:
     anchor: Array
 
 
-Lookahead = Callable[[Forward, Inverse, Draws], Looked]
+LookaheadRule = Callable[[Forward, Inverse, Draws], Lookahead]
 
 
 def whole_round(
@@ -187,8 +187,8 @@ def whole_round(
     start: Array,
     draws: Draws,
     constants: Constants,
-    lookahead: Lookahead = boundary_lookahead,
-) -> tuple[Looked, Array]:
+    rule: LookaheadRule = boundary_lookahead,
+) -> tuple[Lookahead, Array]:
     """Refit both models to the data and choose the next policy; also the next warm start."""
     forward = fit_forward(data.policies, data.outcomes, *hyperparameters, constants)
     differences = features(data.first) - features(data.second)  # eq:app_inverse_feature_difference
@@ -196,4 +196,4 @@ def whole_round(
     matrix = precision(theta, differences, data.labels, constants)
     samples = posterior_samples(theta, matrix, draws.posterior_normals, constants.jitter_inverse)
     inverse = Inverse(features, samples, data.anchor, constants)
-    return lookahead(forward, inverse, draws), theta
+    return rule(forward, inverse, draws), theta

@@ -1,12 +1,12 @@
 """The paper's equations, transcribed one by one into plain float64 NumPy.
 
-Appendices "Forward KRR predictive belief" and "Inverse GP posterior computation"; `plain_query`
-goes on with "Boundary Lookahead implementation". One function an equation, and each asks those of
-the equations that it refers to. Every round refits the whole kernel system and looks at one
-candidate after another; nothing of the round before is remembered but the warm start that the paper
-asks for. `plain_tuned` is the same with everything shared that can be. This shares no line with
-`sfihilo`, so it is the oracle of the tests and the yardstick of `make bench`. Every random draw is
-an argument, so that both can be given the same ones.
+Appendices "Forward KRR predictive belief" and "Inverse GP posterior computation"; `lookahead`
+continues with "Boundary Lookahead implementation". One function per equation, which calls the
+functions of the equations that it refers to. Every round refits the whole kernel system and scores
+one candidate after another; only the warm start of the paper is kept from the round before. `tuned`
+computes the same with all intermediate results shared. This package shares no line with `sfihilo`,
+so it is the oracle of the tests and the reference of `make bench`. Every random draw is an
+argument, so that both implementations can be given the same draws.
 
 | name | symbol | shape |
 | --- | --- | --- |
@@ -49,7 +49,7 @@ class Constants:
     sharpness_mean: float = 0.0
     sharpness_scale: float = 1.0
     iterations: int = 50
-    function_tolerance: float = 2.2e-9  # SciPy's own, and the next one too
+    function_tolerance: float = 2.2e-9  # the default of SciPy, as is the next one
     gradient_tolerance: float = 1e-5
     jitter_inverse: float = 1e-6
     tie_odds: float = 1.0
@@ -58,9 +58,10 @@ class Constants:
     variance: int = 4
 
     def to_the_end(self) -> Constants:
-        """The same, but the search for the mode goes on until it is there.
+        """The same constants, with a search for the mode that runs until it converges.
 
-        Fifty iterations from the round before may stop whole posterior deviations short of it.
+        Fifty iterations from the mode of the round before may end several posterior standard
+        deviations away from the mode.
         """
         return replace(self, iterations=20_000, function_tolerance=1e-16, gradient_tolerance=1e-9)
 
@@ -97,7 +98,7 @@ def fit_forward(
     constants: Constants,
     recency: Array | None = None,
 ) -> Forward:
-    """Refit from nothing; `recency` are the weights omega_i of a drifting person."""
+    """Fits the belief to all data; `recency` are the weights omega_i of a drifting person."""
     recency = np.ones(len(policies)) if recency is None else recency
     regularisation = ridge + constants.jitter_forward
     gram = kernel(policies, policies, length_scale)
@@ -126,7 +127,7 @@ def fit_forward(
 
 
 def cross_kernel(forward: Forward, policies: Array) -> Array:
-    """k_t, a column a policy."""
+    """k_t, one column per policy."""
     return kernel(forward.policies, policies, forward.length_scale)
 
 
@@ -136,7 +137,7 @@ def solved(forward: Forward, columns: Array) -> Array:
 
 
 def forward_mean(forward: Forward, policies: Array) -> Array:
-    """mu_f, a row a policy."""
+    """mu_f, one row per policy."""
     standardised = cross_kernel(forward, policies).T @ forward.coefficients
     mean: Array = forward.center + forward.scale * standardised
     return mean  # eq:app_forward_mean

@@ -1,8 +1,7 @@
 """Boundary Lookahead once more, as bare loops over targets, samples and posterior draws.
 
 Slow and literal: scalars, `math`, and the inverse of the kernel system written out. It shares
-nothing with `plain_query` but the fitted models it reads, so that each checks the other at small
-sizes.
+only the fitted models with `lookahead`, so that each validates the other at small sizes.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from math import cos, exp, log, pi, sqrt
 
 import numpy as np
 
-from benchmarks.plain import Array, Features, Forward
+from benchmarks.reference.model import Array, Features, Forward
 
 
 def sigmoid(logit: float) -> float:
@@ -53,7 +52,7 @@ def similarity(first: Array, second: Array, length_scale: float) -> float:
 
 
 class ForwardByInverse:
-    """The fitted forward belief, asked one policy at a time through A_t^-1."""
+    """The fitted forward belief, evaluated at one policy at a time through A_t^-1."""
 
     def __init__(self, forward: Forward) -> None:
         self.forward = forward
