@@ -16,8 +16,10 @@ from sfihilo import forward as fw
 from sfihilo.forward import ForwardSettings, Hyperparameters
 from sfihilo.forward.recency import RecencySettings
 from sfihilo.forward.tuning import select_hyperparameters
+from sfihilo.forward.validation import LeaveOneOut
 from sfihilo.history import BoolArray, FloatArray, generator
 from sfihilo.querying.ranking import rank_by_reducible
+from sfihilo.recommendation import NothingLearnedError
 from tests.small import PRESETS, RULE_NAMES, respond, small
 
 NAN = float("nan")
@@ -137,6 +139,20 @@ def test_tried_leverage_of_partial_outcomes_leaves_the_trial_out() -> None:
         kept = np.arange(12) != left
         without = fitted(policies[kept], outcomes[kept])
         assert tried[left] == pytest.approx(without.leverage(policies[[left]])[0], abs=1e-9)
+
+
+def test_leave_one_out_checks_of_partial_outcomes_are_those_of_each_outcome() -> None:
+    policies, outcomes, _ = gappy(count=12)
+    checks = LeaveOneOut.of(fitted(policies, outcomes))
+    assert np.array_equal(np.isnan(checks.residual), np.isnan(outcomes))
+    inflation = checks.inflation()
+    for column in range(4):
+        rows = np.flatnonzero(~np.isnan(outcomes[:, column]))
+        single = LeaveOneOut.of(alone(policies, outcomes, column))
+        assert checks.residual[rows, column] == pytest.approx(single.residual[:, 0], abs=1e-12)
+        assert checks.variance[rows, column] == pytest.approx(single.variance[:, 0], abs=1e-12)
+        assert inflation[column] == pytest.approx(single.inflation()[0], abs=1e-12)
+    assert 0 <= checks.trusted_leverage() <= 1
 
 
 def test_ranking_with_partial_outcomes_computes_every_leverage() -> None:
@@ -315,11 +331,15 @@ def test_hard_patterns_give_finite_answers_in_bounds(name: str, preset: str) -> 
         query = ask(replace(state, settings=replace(state.settings, rule=rule)))
         assert ((query.policy >= 0) & (query.policy <= 1)).all()
         assert query.anchor is None or np.isfinite(query.anchor).all()
+    assert np.array_equal(ask(load(save(state))).policy, ask(state).policy)
+    if len(state.inverse.labels) == 0:
+        with pytest.raises(NothingLearnedError):
+            recommend(state)
+        return
     advice = recommend(state)
     for value in (advice.policy, advice.outcome, advice.outcome_low, advice.outcome_high):
         assert ((value >= 0) & (value <= 1)).all()
     assert np.isfinite([advice.reward, advice.reward_low, advice.reward_high]).all()
-    assert np.array_equal(ask(load(save(state))).policy, ask(state).policy)
 
 
 @limits(max_examples=25, deadline=None)
