@@ -70,8 +70,7 @@ class Objective:
 
     def value_and_gradient(self, policy: FloatArray) -> tuple[float, FloatArray]:
         """The same objective at one policy, with its gradient through mean and variance."""
-        forward = self.forward
-        mean, variance, mean_slope, variance_slope = forward.with_slopes(policy)
+        mean, variance, mean_slope, variance_slope = self.forward.with_slopes(policy)
         deviation = np.sqrt(variance)
         deviation_slope = variance_slope / (2 * deviation[:, None])
         raw = mean + deviation * self.normals

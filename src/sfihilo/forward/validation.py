@@ -5,7 +5,7 @@ Notation
 residual   phi_i - mu_-i(tau_i)         (t, d_outcome)   by A_t^-1, without refitting; NaN where
                                                          phi_i was not measured
 variance   v_-i(tau_i)                  (t, d_outcome)   predictive, of the same prediction
-leverage   e_-i(tau_i)                  (t,)
+leverage   e_-i(tau_i)                  (t,)             mean over the outcomes
 inflation  kappa_j                      (d_outcome,)     factor of the predictive deviation
 """
 
@@ -28,7 +28,10 @@ _LEAST_SKILL = 0.25
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """Each executed policy predicted from all others, at the belief's hyperparameters."""
+    """Each executed policy predicted from all others, at the belief's hyperparameters.
+
+    Residuals of outcomes that were not measured are NaN.
+    """
 
     residual: FloatArray
     variance: FloatArray
