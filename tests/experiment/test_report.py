@@ -118,7 +118,7 @@ def test_only_what_the_learner_heard_is_counted() -> None:
         session.measure(first, good(session))
         finish(session, "new", 0.1)
         third = session.ask()
-        session.measure(third, {"metabolic_rate": 4, "comfort": None})
+        session.measure(third, None)
         session.choose(third, "new")  # it cannot be told what was preferred
         finish(session, "previous", 0.3)
         finish(session, "same", 0.2)

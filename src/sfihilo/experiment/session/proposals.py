@@ -65,7 +65,8 @@ class Learning:
         for heard in range(known, len(told)):
             lesson = told[heard]
             query = Query(state.round, np.array(lesson.policy), state.history.anchor)
-            outcome = None if lesson.outcome is None else np.array(lesson.outcome)
+            # None becomes NaN: not measured.
+            outcome = None if lesson.outcome is None else np.array(lesson.outcome, dtype=float)
             state = tell(state, query, Response(outcome, lesson.choice))
             self._keep(names[heard + 1], state)
         return state
