@@ -23,6 +23,7 @@ ORDER = (
     "selection",
     "settings",
     "learner",
+    "comparisons",
     "saved",
     "study",
     "experiment",

@@ -68,6 +68,12 @@ class Settings:
                     f"noise {name}: expected a level in [0, 1), got {getattr(self.noise, name)!r}"
                 )
 
+    @property
+    def averaged(self) -> AverageSettings | None:
+        """The average that makes the predictions, where there is one."""
+        # Linear or own features say what the reward is made of: nothing is added to them.
+        return self.average if self.inverse.features in ("rbf", "landmarks") else None
+
     @staticmethod
     def paper(
         policy_dim: int = 8,
