@@ -79,7 +79,7 @@ class Lab:
             raise ValueError(f"space: expected a Space, got {type(space).__name__}")
         code = participant_code(participant)
         protocol = protocol or Protocol()
-        settings = _fitted(settings or Settings.default(), space, protocol)
+        settings = _fitted(settings or Settings(), space, protocol)
         begin(settings, seed)  # what the learner would refuse must not become a session
         _require_some_policy(space)
         body = {
