@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sfihilo.settings import Settings
 from sfihilo.study.design.conditions import BASE, Condition, Preset, Recency, Unit, file_name
@@ -56,6 +57,10 @@ def _extra(count: int) -> Condition:
 
 def _choice(name: str, *changes: tuple[str, str | float]) -> Condition:
     return replace(BASE, name=name, changes=changes)
+
+
+def _lifelike(name: str, **changes: Any) -> Condition:
+    return replace(BASE, name=f"lifelike_{name}", early=(10, 20, 40, 60, 100, 200), **changes)
 
 
 _STANDARD = (Row(BASE, RULES, 8, "d = 8"),)
@@ -114,6 +119,21 @@ BEYOND: dict[str, tuple[Row, ...]] = {
             3,
             "a candidate is not measured at itself (section 3, not the algorithm)",
         ),
+    ),
+    # People who are less like the learner's prior, evaluated from the first answers on.
+    "lifelike": tuple(
+        Row(_lifelike(name, **changes), (LOOKAHEAD,), place, label)
+        for place, (name, changes, label) in enumerate(
+            (
+                ("standard", {}, "the study's people"),
+                ("judgement3", {"judgement": 3.0}, "judgement noise 3x"),
+                ("judgement6", {"judgement": 6.0}, "judgement noise 6x"),
+                ("linear", {"shape": "linear"}, "linear reward"),
+                ("saturating", {"shape": "saturating"}, "monotone reward with saturation"),
+                ("optimum", {"shape": "optimum"}, "one optimum inside the range"),
+                ("lapses", {"lapses": 0.05}, "5 % of answers at random"),
+            )
+        )
     ),
     # Of the paper preset (`--preset paper`): one part of the default preset on at a time.
     "alone": (
@@ -192,6 +212,7 @@ TITLES: dict[str, str] = {
     "extrapolation": "appendix: estimating queries to 10 %",
     "gap": "appendix: final policy reward gap",
     "choices": "beyond: what the paper leaves open",
+    "lifelike": "beyond: people who are more like real ones",
     "alone": "beyond: the paper preset, one part of the default on at a time",
     "ablation": "beyond: the default preset, one part off at a time",
 }

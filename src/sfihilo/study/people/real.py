@@ -165,8 +165,8 @@ def own_table(path: Path) -> ChoiceData:
     """A user's own table, CSV or Parquet, one row per choice.
 
     Columns: person; a_<name> and b_<name> for each attribute of the two options; and answer, one of
-    a, b and same; or 1, -1 and 0; or, where a is the previous trial and b the new one, previous, new
-    and same. Rows of one person stay in the order of the file.
+    a, b and same; or 1, -1 and 0; or previous, new and same, where a is the previous trial and b
+    the new one. Rows of one person stay in the order of the file.
     """
     if not path.is_file():
         raise ValueError(f"--data: expected a file, got {path}")
