@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sfihilo import inverse as inv
 from sfihilo.history import FloatArray, generator
-from sfihilo.inverse import Reward
+from sfihilo.inverse import InverseSettings, Reward
+from sfihilo.inverse.features import FeatureMap
 from sfihilo.learner import checked_floats, sharpness_due_at
 from sfihilo.settings import Settings
 
@@ -58,7 +59,7 @@ def reward_from_comparisons(
             f"got shapes {ones.shape}, {others.shape} and {len(answers)} answers"
         )
     labels = np.array([_label(answer) for answer in answers])
-    features = inv.feature_map(settings.inverse, ones.shape[1], generator(seed, 0, "features"))
+    features = _features(settings.inverse, ones.shape[1], seed)
     belief = inv.begin(settings.inverse, features)
     rows = inv.difference(features, ones, others)
     if settings.averaged is not None:  # it fits its own grid to the belief's comparisons
@@ -70,6 +71,11 @@ def reward_from_comparisons(
         if due or count == len(labels):
             belief = inv.update(belief, rows[:count], labels[:count], reselect=due)
     return inv.reward_posterior(belief, generator(seed, len(labels), "posterior"))
+
+
+@lru_cache(maxsize=8)  # people are fitted one after another, and landmarks cost more than a fit
+def _features(settings: InverseSettings, outcome_dim: int, seed: int) -> FeatureMap:
+    return inv.feature_map(settings, outcome_dim, generator(seed, 0, "features"))
 
 
 def _outcomes(values: ArrayLike, name: str) -> FloatArray:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sfihilo.cli.real import real
 from sfihilo.study.design.conditions import BASE, Preset, Unit
 from sfihilo.study.design.panels import (
     EVERY_PANEL,
@@ -361,6 +362,9 @@ def compare(
     with _explained():
         table = comparison.compare(first, second, rules)
     typer.echo(comparison.as_json(table) if as_json else comparison.as_text(table))
+
+
+app.command()(real)
 
 
 if __name__ == "__main__":
