@@ -105,10 +105,15 @@ def test_money_has_the_published_people_and_choices() -> None:
 def test_packaged_sets_have_the_published_people(name: str, people: int, attributes: int) -> None:
     data = real.REAL_SETS[name]()
     assert (len(data.people), len(data.attributes)) == (people, attributes)
-    assert data.citation
-    assert "MIT" in data.licence
     labels = np.concatenate([person.labels for person in data.people])
     assert 0.4 < np.mean(labels > 0) < 0.6  # both options are chosen
+
+
+def test_every_set_has_its_source() -> None:
+    assert set(real.SOURCES) == set(real.REAL_SETS)
+    for source in real.SOURCES.values():
+        assert source.licence.startswith("MIT")
+        assert "(" in source.citation
 
 
 def test_packaged_set_without_its_package_says_how_to_get_it(

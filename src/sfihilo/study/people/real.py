@@ -37,6 +37,39 @@ class MissingDataError(ValueError):
     """A data set whose files are not installed."""
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where a data set comes from."""
+
+    about: str
+    citation: str
+    licence: str
+
+
+SOURCES = {
+    "train": Source(
+        "choices between two train tickets: price, time, changes, comfort",
+        "Ben-Akiva, M., Bolduc, D., and Bradley, M. (1993). Estimation of travel choice models "
+        "with randomly distributed values of time. Transportation Research Record 1413, 88-97.",
+        f"MIT, in {_DISTRIBUTION} 1.3.3",
+    ),
+    "electricity": Source(
+        "choices of one of four electricity suppliers, taken as the chosen one against one other: "
+        "price, contract length, and four yes-or-no attributes",
+        "Huber, J., and Train, K. (2001). On the similarity of classical and Bayesian estimates of "
+        "individual mean partworths. Marketing Letters 12, 259-269.",
+        f"MIT, in {_DISTRIBUTION} 1.3.3",
+    ),
+    "money": Source(
+        "choices between an amount of money and a larger one later: logarithm of the amount, weeks",
+        "Ericson, K. M. M., White, J. M., Laibson, D., and Cohen, J. D. (2015). Money earlier or "
+        "later? Simple heuristics explain intertemporal choices better than delay discounting "
+        "does. Psychological Science 26(6), 826-833.",
+        "MIT, johnmyleswhite/IntertemporalChoiceHeuristics.jl; kept in this package",
+    ),
+}
+
+
 @dataclass(frozen=True, eq=False)
 class PersonChoices:
     """The choices of one person, in the order in which they were made."""
@@ -52,14 +85,11 @@ class PersonChoices:
 
 @dataclass(frozen=True, eq=False)
 class ChoiceData:
-    """A data set: its people in the order of the file, and where it comes from."""
+    """A data set: its people in the order of the file."""
 
     name: str
     attributes: tuple[str, ...]
     people: tuple[PersonChoices, ...]
-    about: str = ""
-    citation: str = ""
-    licence: str = ""
 
     @property
     def development(self) -> tuple[PersonChoices, ...]:
@@ -77,15 +107,8 @@ def train() -> ChoiceData:
     table = _packaged_table("train_data.csv.gz")
     names = ("price", "time", "change", "comfort")
     return _scaled(
-        ChoiceData(
-            "train",
-            names,
-            (),
-            "choices between two train tickets",
-            "Ben-Akiva, M., Bolduc, D., and Bradley, M. (1993). Estimation of travel choice models "
-            "with randomly distributed values of time. Transportation Research Record 1413, 88-97.",
-            f"MIT, in {_DISTRIBUTION} 1.3.3",
-        ),
+        "train",
+        names,
         table["id"],
         table[[f"{name}1" for name in names]].to_numpy(float),
         table[[f"{name}2" for name in names]].to_numpy(float),
@@ -109,15 +132,8 @@ def electricity() -> ChoiceData:
     index = np.arange(len(best))
     first, second = np.where(labels > 0, best, other), np.where(labels > 0, other, best)
     return _scaled(
-        ChoiceData(
-            "electricity",
-            names,
-            (),
-            "choices of one of four electricity suppliers, as the chosen one against one other",
-            "Huber, J., and Train, K. (2001). On the similarity of classical and Bayesian "
-            "estimates of individual mean partworths. Marketing Letters 12, 259-269.",
-            f"MIT, in {_DISTRIBUTION} 1.3.3",
-        ),
+        "electricity",
+        names,
         table["id"].iloc[::4],
         values[index, first],
         values[index, second],
@@ -131,16 +147,8 @@ def money() -> ChoiceData:
     table = pd.read_csv(io.BytesIO(gzip.decompress(file.read_bytes())))
     table = table[table["later_chosen"].notna()]
     return _scaled(
-        ChoiceData(
-            "money",
-            ("log_amount", "weeks"),
-            (),
-            "choices between an amount of money and a larger one later",
-            "Ericson, K. M. M., White, J. M., Laibson, D., and Cohen, J. D. (2015). Money earlier "
-            "or later? Simple heuristics explain intertemporal choices better than delay "
-            "discounting does. Psychological Science 26(6), 826-833.",
-            "MIT, johnmyleswhite/IntertemporalChoiceHeuristics.jl",
-        ),
+        "money",
+        ("log_amount", "weeks"),
         table["person"],
         np.column_stack([np.log(table["later_amount"]), table["later_weeks"]]),
         np.column_stack([np.log(table["sooner_amount"]), table["sooner_weeks"]]),
@@ -183,9 +191,9 @@ def own_table(path: Path) -> ChoiceData:
         raise ValueError(f"{path.name}: expected at least one choice, got none")
     if table["person"].isna().any():
         raise ValueError(f"{path.name}: expected a person in every row, got an empty cell")
-    about = ChoiceData(path.stem, names, (), f"choices in {path.name}")
     first, second = (_numbers(path, table[[f"{side}_{name}" for name in names]]) for side in "ab")
-    return _scaled(about, table["person"], first, second, _labels(path, table["answer"]))
+    labels = _labels(path, table["answer"])
+    return _scaled(path.stem, names, table["person"], first, second, labels)
 
 
 def _numbers(path: Path, table: pd.DataFrame) -> FloatArray:
@@ -230,7 +238,8 @@ def _packaged_table(name: str) -> pd.DataFrame:
 
 
 def _scaled(
-    about: ChoiceData,
+    name: str,
+    attributes: tuple[str, ...],
     people: Sequence[object],
     first: FloatArray,
     second: FloatArray,
@@ -249,6 +258,4 @@ def _scaled(
         )
         for person, rows in rows_of.items()
     )
-    return ChoiceData(
-        about.name, about.attributes, choices, about.about, about.citation, about.licence
-    )
+    return ChoiceData(name, attributes, choices)
