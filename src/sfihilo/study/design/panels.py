@@ -122,16 +122,16 @@ BEYOND: dict[str, tuple[Row, ...]] = {
     ),
     # People who are less like the learner's prior, evaluated from the first answers on.
     "lifelike": tuple(
-        Row(_lifelike(name, **changes), (LOOKAHEAD,), place, label)
-        for place, (name, changes, label) in enumerate(
+        Row(condition, (LOOKAHEAD,), place, label)
+        for place, (condition, label) in enumerate(
             (
-                ("standard", {}, "the study's people"),
-                ("judgement3", {"judgement": 3.0}, "judgement noise 3x"),
-                ("judgement6", {"judgement": 6.0}, "judgement noise 6x"),
-                ("linear", {"shape": "linear"}, "linear reward"),
-                ("saturating", {"shape": "saturating"}, "monotone reward with saturation"),
-                ("optimum", {"shape": "optimum"}, "one optimum inside the range"),
-                ("lapses", {"lapses": 0.05}, "5 % of answers at random"),
+                (_lifelike("standard"), "the study's people"),
+                (_lifelike("judgement3", judgement=3.0), "judgement noise 3x"),
+                (_lifelike("judgement6", judgement=6.0), "judgement noise 6x"),
+                (_lifelike("linear", shape="linear"), "linear reward"),
+                (_lifelike("saturating", shape="saturating"), "monotone reward with saturation"),
+                (_lifelike("optimum", shape="optimum"), "one optimum inside the range"),
+                (_lifelike("lapses", lapses=0.05), "5 % of answers at random"),
             )
         )
     ),
