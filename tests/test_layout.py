@@ -26,6 +26,7 @@ ORDER = (
     "learner",
     "comparisons",
     "saved",
+    "provenance",
     "study",
     "experiment",
     "cli",

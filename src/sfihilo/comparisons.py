@@ -13,6 +13,7 @@ from sfihilo import inverse as inv
 from sfihilo.history import FloatArray, generator
 from sfihilo.inverse import InverseSettings, Reward
 from sfihilo.inverse.features import FeatureMap
+from sfihilo.inverse.likelihood import ungraded_bounds
 from sfihilo.learner import checked_floats, sharpness_due_at
 from sfihilo.settings import Settings
 
@@ -63,7 +64,8 @@ def reward_from_comparisons(
     belief = inv.begin(settings.inverse, features)
     rows = inv.difference(features, ones, others)
     if settings.averaged is not None:  # it fits its own grid to the belief's comparisons
-        belief = replace(belief, differences=rows, labels=labels)
+        bounds = ungraded_bounds(labels)
+        belief = replace(belief, differences=rows, labels=labels, bounds=bounds)
         random = partial(generator, seed, len(labels), "average")
         return inv.reward_average(settings.averaged, belief, (ones, others), random)
     for count in range(1, len(labels) + 1):

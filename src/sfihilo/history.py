@@ -53,11 +53,13 @@ class Query:
 class Response:
     """What came back. None means not measured or not answered.
 
-    outcome: single numbers that were not measured are NaN.
+    outcome: single numbers that were not measured are NaN. strength: how much better, 1 (slightly)
+    to 3 (much), where the person was asked to grade; 1 or 2 on a scale of five answers.
     """
 
     outcome: FloatArray | None
     choice: Choice | None
+    strength: int | None = None
 
 
 class ForwardData(NamedTuple):
@@ -69,11 +71,12 @@ class ForwardData(NamedTuple):
 
 
 class PreferenceData(NamedTuple):
-    """D_r: ordered pairs (anchor, new) with the label of the answer."""
+    """D_r: ordered pairs (anchor, new) with the label and the strength of the answer."""
 
     anchors: FloatArray
     outcomes: FloatArray
     labels: FloatArray
+    strengths: IntArray  # 0 where none was given
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +92,7 @@ class History:
     anchors: FloatArray
     choices: tuple[Choice | None, ...]
     imputed: FloatArray
+    strengths: tuple[int | None, ...] = ()
 
     def __post_init__(self) -> None:
         for record in (self.policies, self.outcomes, self.anchors, self.imputed):
@@ -147,6 +151,7 @@ class History:
             np.vstack([self.anchors, anchor]),
             (*self.choices, response.choice),
             np.vstack([self.imputed, missing]),
+            (*self.strengths, response.strength),
         )
 
     @property
@@ -172,7 +177,9 @@ class History:
     def preference_data(self) -> PreferenceData:
         rows = np.flatnonzero(self.compared)
         labels = [_LABELS[choice] for row in rows if (choice := self.choices[row]) is not None]
-        return PreferenceData(self.anchors[rows], self.filled[rows], np.array(labels, dtype=float))
+        strengths = np.array([self.strengths[row] or 0 for row in rows], dtype=int)
+        labelled = np.array(labels, dtype=float)
+        return PreferenceData(self.anchors[rows], self.filled[rows], labelled, strengths)
 
 
 def unit_vector(
@@ -209,3 +216,17 @@ def known_choice(choice: object) -> Choice | None:
         if choice == known:
             return known
     raise ValueError(f"choice: expected one of {', '.join(CHOICES)} or None, got {choice!r}")
+
+
+def known_strength(strength: object, choice: Choice | None, most: int) -> int | None:
+    """Validates the strength of an answer: None, or a whole number from 1 to `most`."""
+    if strength is None:
+        return None
+    if choice not in ("new", "previous"):
+        raise ValueError(f"strength: expected None with the choice {choice!r}, got {strength!r}")
+    if isinstance(strength, bool) or not isinstance(strength, int | np.integer):
+        raise ValueError(f"strength: expected a whole number or None, got {strength!r}")
+    if not 1 <= strength <= most:
+        expected = f"1 to {most} or None" if most else "None where answers are not graded"
+        raise ValueError(f"strength: expected {expected}, got {strength!r}")
+    return int(strength)

@@ -26,10 +26,12 @@ from sfihilo.history import (
     Response,
     generator,
     known_choice,
+    known_strength,
     partial_outcome,
     unit_vector,
 )
 from sfihilo.inverse import InverseBelief, Reward, RewardAverage, reward_average
+from sfihilo.inverse.grading import CUTS, answer_bounds
 from sfihilo.inverse.posterior import RewardPosterior, reward_posterior
 from sfihilo.querying import Decision, Situation
 from sfihilo.querying import random as random_policy
@@ -47,6 +49,8 @@ WHOLE_CUBE = Feasible()
 STATE_VERSION = 3
 # Rounds between reselecting the forward model and the sharpness, so that no query pays for both.
 SHARPNESS_DELAY = 10
+# Graded comparisons up to which sharpness and scale are updated at every fifth.
+GRADED_OFTEN = 40
 
 
 def checked_floats(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -195,6 +199,7 @@ def explain(state: State, feasible: Feasible | None = None) -> Decision:
         forward=state.forward,
         sampled=state.rule_posterior,
         gap_std=float(np.sqrt(2)) * settings.noise.reward,
+        cuts=state.inverse.grading.cuts(settings.grades),
         random=random,
     )
     # With nothing to compare with, no comparison can be informative.
@@ -278,7 +283,8 @@ def tell(state: State, query: Query, response: Response) -> State:
             pairs.anchors[-1],
             pairs.outcomes[-1],
             pairs.labels[-1],
-            reselect=_sharpness_is_due(history),
+            answer_bounds(pairs.labels, pairs.strengths, state.settings.grades)[-1],
+            reselect=_sharpness_is_due(history, state.settings.grades),
         )
         updated = replace(updated, inverse=inverse)
     return updated
@@ -296,14 +302,21 @@ def _with_imputed(state: State) -> State:
             inverse,
             inv.difference(inverse.features, pairs.anchors, pairs.outcomes),
             pairs.labels,
-            reselect=bool(history.compared[-1]) and _sharpness_is_due(history),
+            answer_bounds(pairs.labels, pairs.strengths, state.settings.grades),
+            reselect=bool(history.compared[-1])
+            and _sharpness_is_due(history, state.settings.grades),
         )
     return replace(state, history=history, inverse=inverse)
 
 
-def _sharpness_is_due(history: History) -> bool:
-    """Whether a sharpness update is due now, or was missed since the last answer."""
+def _sharpness_is_due(history: History, grades: int) -> bool:
+    """Whether a sharpness update is due now, or was missed since the last answer.
+
+    Graded answers tell about sharpness and scale early: there it is due often from the start.
+    """
     compared = np.flatnonzero(history.compared)
+    if grades > 2 and len(compared) <= GRADED_OFTEN:
+        return len(compared) % 5 == 0
     rounds = range(compared[-2] + 1 if len(compared) > 1 else 0, len(history))
     return any(sharpness_due_at(round) for round in rounds)
 
@@ -387,7 +400,9 @@ def _validated(state: State, query: Query, response: Response) -> tuple[Query, R
         raise ValueError(f"query: expected the anchor {anchor}, got {query.anchor}")
     policy = unit_vector(query.policy, settings.policy_dim, "policy")
     outcome = partial_outcome(response.outcome, settings.outcome_dim)
-    return Query(state.round, policy, anchor), Response(outcome, known_choice(response.choice))
+    choice = known_choice(response.choice)
+    strength = known_strength(response.strength, choice, len(CUTS[settings.grades]))
+    return Query(state.round, policy, anchor), Response(outcome, choice, strength)
 
 
 def fitted_forward(

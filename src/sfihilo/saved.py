@@ -12,8 +12,9 @@ from sfihilo import forward as fw
 from sfihilo import inverse as inv
 from sfihilo.forward import ForwardBelief, Hyperparameters
 from sfihilo.forward.recency import Decay
-from sfihilo.history import FloatArray, History, known_choice, unit_vector
+from sfihilo.history import FloatArray, History, known_choice, known_strength, unit_vector
 from sfihilo.inverse import InverseBelief
+from sfihilo.inverse.grading import CUTS, Grading, answer_bounds
 from sfihilo.learner import State, begin, checked_floats, fitted_forward
 from sfihilo.settings import Settings
 
@@ -28,8 +29,13 @@ def save(state: State) -> str:
         True
     """
     history = state.history
-    # Only with partly measured outcomes: complete records stay as they always were.
-    imputed = {} if np.isnan(history.imputed).all() else {"imputed": _rows(history.imputed)}
+    # Only where they are needed: other records stay as they always were.
+    more: dict[str, Any] = {}
+    if not np.isnan(history.imputed).all():
+        more["imputed"] = _rows(history.imputed)
+    if state.settings.grades > 2:
+        more["strengths"] = list(history.strengths)
+        more["grading"] = {"scale": state.inverse.grading.scale, "used": state.inverse.grading.used}
     return json.dumps(
         {
             "format": 1,
@@ -44,7 +50,7 @@ def save(state: State) -> str:
             "factored": state.factored,
             "mode": state.inverse.centre.tolist(),
             "curvature": state.inverse.curvature.tolist(),
-            **imputed,
+            **more,
         },
         allow_nan=False,
     )
@@ -71,6 +77,7 @@ def load(text: str) -> State:
             "imputed",
             may_be_missing=True,
         ),
+        _strengths(record, settings),
     )
     hyper = Hyperparameters(*record["hyper"])
     decay = None if record["decay"] is None else Decay(*record["decay"])
@@ -81,6 +88,8 @@ def load(text: str) -> State:
         labels=pairs.labels,
         centre=np.array(record["mode"], dtype=float),
         curvature=np.array(record["curvature"], dtype=float),
+        bounds=answer_bounds(pairs.labels, pairs.strengths, settings.grades),
+        grading=_grading(record),
     )
     _check_models(inverse, len(history.forward_data().rounds), record["factored"])
     forward = _restored(settings, hyper, history, decay, record["factored"])
@@ -117,11 +126,26 @@ def _record(text: str) -> dict[str, Any]:
     missing = [part for part in _PARTS if part not in record]
     if missing:
         raise ValueError(f"state: expected {', '.join(_PARTS)}, got a record without {missing}")
-    columns = ("policies", "outcomes", "anchors", "choices", "imputed")
+    columns = ("policies", "outcomes", "anchors", "choices", "imputed", "strengths")
     lengths = {name: len(record[name]) for name in columns if name in record}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"state: expected as many of each, got {lengths}")
     return record
+
+
+def _strengths(record: dict[str, Any], settings: Settings) -> tuple[int | None, ...]:
+    choices = record["choices"]
+    given = record.get("strengths", [None] * len(choices))
+    most = len(CUTS[settings.grades])
+    return tuple(map(known_strength, given, choices, [most] * len(choices)))
+
+
+def _grading(record: dict[str, Any]) -> Grading:
+    given = record.get("grading", {"scale": 1.0, "used": True})
+    scale, used = given.get("scale"), given.get("used")
+    if not isinstance(scale, float) or scale <= 0 or not isinstance(used, bool):
+        raise ValueError(f"state: expected a grading with scale and used, got {given!r}")
+    return Grading(scale, used)
 
 
 def _not_finite(constant: str) -> float:
@@ -171,7 +195,7 @@ def _differences(inverse: InverseBelief, history: History) -> FloatArray:
 
     All at once where outcomes are imputed, else one row at a time.
     """
-    anchors, outcomes, _ = history.preference_data()
+    anchors, outcomes, *_ = history.preference_data()
     if history.partial and len(outcomes):
         return inv.difference(inverse.features, anchors, outcomes)
     rows = [

@@ -16,6 +16,7 @@ from sfihilo.checks import Checked, within
 from sfihilo.forward import ForwardSettings
 from sfihilo.forward.recency import RecencySettings
 from sfihilo.inverse import AverageSettings, InverseSettings
+from sfihilo.inverse.grading import CUTS
 from sfihilo.querying import PairSettings, QuerySettings
 from sfihilo.selection import SelectionSettings
 
@@ -29,6 +30,10 @@ class NoiseSettings(Checked):
     measurement: float = within(0, 1, 0.05)
     reward: float = within(0, 1, 0.02)
 
+
+# Fields that came later, with the values that mean "as before": stored settings and the digests of
+# results leave them out.
+LATER: dict[str, Any] = {"average": None, "grades": 2}
 
 # docs/default-preset.md says why, and what each part is worth.
 DEFAULT_FORWARD = ForwardSettings(tuning_cap=512)
@@ -49,6 +54,8 @@ class Settings:
     """Without arguments, the default preset; `Settings.paper` is the paper to the letter.
 
     rule: the name of a query rule, or a user's own as "module:function", which must be importable.
+    grades: how many answers the person is offered: 2 (better or worse, and perhaps "same"), 5
+    (same, better and much better in either direction) or 7 (slightly, clearly, much).
     """
 
     policy_dim: int = 8
@@ -63,6 +70,7 @@ class Settings:
     pairs: PairSettings = field(default_factory=PairSettings)
     selection: SelectionSettings = field(default_factory=SelectionSettings)
     noise: NoiseSettings = field(default_factory=NoiseSettings)
+    grades: int = 2
 
     def __post_init__(self) -> None:
         for name in ("policy_dim", "outcome_dim"):
@@ -72,6 +80,10 @@ class Settings:
             object.__setattr__(self, name, int(value))  # NumPy's whole numbers are not JSON's
         if not isinstance(self.rule, str):
             raise ValueError(f"rule: expected the name of a rule, got {self.rule!r}")
+        if self.grades not in CUTS or isinstance(self.grades, bool):
+            raise ValueError(f"grades: expected one of {list(CUTS)}, got {self.grades!r}")
+        if self.grades > 2 and self.inverse.inference == "joint_map":
+            raise ValueError(f"grades: expected 2 with the paper's inference, got {self.grades}")
         querying.rule(self.rule)  # an unknown name fails here, not at the first question
 
     @property
@@ -113,7 +125,7 @@ class Settings:
         return {
             name: _listed(value) if isinstance(value, dict) else value
             for name, value in dataclasses.asdict(self).items()
-            if not (name == "average" and value is None)  # as it was before there were averages
+            if name not in LATER or value != LATER[name]  # as it was before there were such
         }
 
     @staticmethod

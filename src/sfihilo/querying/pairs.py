@@ -36,6 +36,7 @@ from sfihilo.checks import Checked, positive, within
 from sfihilo.forward import PolicyBelief, sample
 from sfihilo.forward.kernel import rbf
 from sfihilo.history import FloatArray
+from sfihilo.inverse.grading import answer_sensitivity
 from sfihilo.inverse.posterior import LOGISTIC_STD
 from sfihilo.querying.ranking import top
 from sfihilo.querying.situation import Decision, Situation
@@ -127,7 +128,12 @@ class _Region:
         gap, spread = self.situation.posterior.margins(differences)
         covariance = differences @ self.resolved
         shared = np.einsum("ij,ij->i", covariance, covariance) / covariance.shape[1]
-        nats = 0.5 * label_sensitivity(gap, spread + LOGISTIC_STD**2) ** 2 * shared
+        noisy = spread + LOGISTIC_STD**2
+        cuts = self.situation.cuts
+        sensitivity = (
+            answer_sensitivity(gap, noisy, cuts) if cuts.size else label_sensitivity(gap, noisy)
+        )
+        nats = 0.5 * sensitivity**2 * shared
         return np.asarray(nats.reshape(count, draws).mean(axis=1))
 
 

@@ -17,8 +17,8 @@ import pandas as pd
 
 from sfihilo.study.people.real import ChoiceData, PersonChoices
 from sfihilo.study.real.models import MODELS, PENALISED
+from sfihilo.study.run.description import preset_digest
 from sfihilo.study.run.engines import Engine
-from sfihilo.study.run.provenance import preset_digest
 from sfihilo.study.run.store import write_atomically
 
 People = Literal["development", "confirmation", "all"]
