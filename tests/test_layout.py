@@ -24,6 +24,7 @@ ORDER = (
     "recommendation",
     "settings",
     "learner",
+    "comparisons",
     "saved",
     "provenance",
     "study",

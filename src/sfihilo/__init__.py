@@ -3,6 +3,7 @@
 import warnings
 from typing import Any
 
+from sfihilo.comparisons import reward_from_comparisons
 from sfihilo.feasible import Feasible
 from sfihilo.history import Query, Response
 from sfihilo.learner import State, ask, begin, explain, recommend, tell
@@ -25,6 +26,7 @@ __all__ = [
     "explain",
     "load",
     "recommend",
+    "reward_from_comparisons",
     "save",
     "tell",
 ]

@@ -86,6 +86,12 @@ class Settings:
             raise ValueError(f"grades: expected 2 with the paper's inference, got {self.grades}")
         querying.rule(self.rule)  # an unknown name fails here, not at the first question
 
+    @property
+    def averaged(self) -> AverageSettings | None:
+        """The average that makes the predictions, where there is one."""
+        # Linear or own features say what the reward is made of: nothing is added to them.
+        return self.average if self.inverse.features in ("rbf", "landmarks") else None
+
     @staticmethod
     def paper(
         policy_dim: int = 8,
