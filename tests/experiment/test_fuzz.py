@@ -10,7 +10,7 @@ import pytest
 
 from sfihilo.experiment import BadMeasurementError, Lab
 from sfihilo.experiment.log.event import canonical
-from sfihilo.experiment.session.rounds import lessons
+from sfihilo.experiment.session.rounds import rounds_of
 from sfihilo.experiment.space.measurement import accepted, described
 from tests.experiment.people import EXOSKELETON, LEAN, finish, memory_folder
 
@@ -124,13 +124,13 @@ def through_a_session(count: int) -> None:
         finish(session)
         for values in measurements(count, 2):
             trial = session.ask()
-            before, refusals = lessons(session.record), session.record.refused
+            before, refusals = rounds_of(session.record), session.record.refused
             try:
                 session.measure(trial, values)  # type: ignore[arg-type]
             except BadMeasurementError:
                 assert not acceptable(values)
                 assert session.trials[-1] == trial
-                assert lessons(session.record) == before
+                assert rounds_of(session.record) == before
                 assert session.record.refused == refusals + 1
                 continue
             assert acceptable(values)

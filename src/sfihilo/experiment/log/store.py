@@ -32,6 +32,7 @@ from sfihilo.experiment.log.errors import (
     KeyConflictError,
     LogError,
     ReadOnlyError,
+    ReplacedError,
     StaleError,
 )
 from sfihilo.experiment.log.event import (
@@ -115,6 +116,7 @@ class Log:
         *,
         key: str | None = None,
         expected: int | None = None,
+        expected_hash: str | None = None,
         actor: str | None = None,
         begins: bool = False,
     ) -> Event:
@@ -123,6 +125,7 @@ class Log:
         key       the same key with the same content returns the stored event and writes nothing;
                   with another content it raises KeyConflictError. Keys belong to their session.
         expected  number of events that the writer has read of the session; StaleError if it differs
+        expected_hash  hash of the last of them; ReplacedError if the session has another history
         begins    the event begins a session; KeyConflictError if its key began another one
         """
         if not isinstance(body, Mapping):
@@ -139,7 +142,10 @@ class Log:
         def work(connection: sqlite3.Connection) -> Event:
             if begins and key is not None:
                 _require_unused(connection, session, key)
-            return _append(connection, content, expected)
+            event = _append(connection, content, expected, expected_hash)
+            if event is None:
+                raise ReplacedError(self.path, session)
+            return event
 
         return self._run(work, "BEGIN IMMEDIATE")
 
@@ -287,8 +293,12 @@ class Log:
 
 
 def _append(
-    connection: sqlite3.Connection, content: Mapping[str, Any], expected: int | None
-) -> Event:
+    connection: sqlite3.Connection,
+    content: Mapping[str, Any],
+    expected: int | None,
+    expected_hash: str | None = None,
+) -> Event | None:
+    """Insert the event, or return the one stored under its key; None if the history is another."""
     session = content["session"]
     if content["key"] is not None:
         stored = _by_key(connection, session, content["key"])
@@ -297,6 +307,8 @@ def _append(
     current = _count(connection, session)
     if expected is not None and expected != current:
         raise StaleError(session, expected, current)
+    if expected_hash is not None and _last_hash(connection, session) != expected_hash:
+        return None
     count, last = _head(connection)
     fields: dict[str, Any] = {
         **content,
@@ -343,6 +355,12 @@ def _by_key(connection: sqlite3.Connection, session: str, key: str) -> Event | N
 def _count(connection: sqlite3.Connection, session: str) -> int:
     query = "SELECT coalesce(max(number), 0) FROM events WHERE session = ?"
     return int(connection.execute(query, (session,)).fetchone()[0])
+
+
+def _last_hash(connection: sqlite3.Connection, session: str) -> str | None:
+    query = "SELECT hash FROM events WHERE session = ? ORDER BY number DESC LIMIT 1"
+    row = connection.execute(query, (session,)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def _head(connection: sqlite3.Connection) -> tuple[int, str]:
