@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -11,17 +12,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from sfihilo.experiment.log.chain import Verdict
 from sfihilo.experiment.log.errors import KeyConflictError, StaleError
-from sfihilo.experiment.log.event import canonical
+from sfihilo.experiment.log.event import FIELDS, Event, canonical
 from sfihilo.experiment.log.store import Log
-from sfihilo.experiment.session.record import Protocol, Record, fold
+from sfihilo.experiment.session.record import Protocol, Record, fold, opened
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.states import Snapshots
+from sfihilo.experiment.space.preflight import check_new
 from sfihilo.experiment.space.space import Space
-from sfihilo.feasible import Feasible
 from sfihilo.learner import begin
 from sfihilo.settings import Settings
 
@@ -78,11 +77,15 @@ class Lab:
         """
         if not isinstance(space, Space):
             raise ValueError(f"space: expected a Space, got {type(space).__name__}")
+        if not isinstance(settings, Settings | None):
+            raise ValueError(f"settings: expected Settings, got {type(settings).__name__}")
+        if not isinstance(protocol, Protocol | None):
+            raise ValueError(f"protocol: expected a Protocol, got {type(protocol).__name__}")
         code = participant_code(participant)
         protocol = protocol or Protocol()
         settings = _fitted(settings or Settings.default(), space, protocol)
         begin(settings, seed)  # what the learner would refuse must not become a session
-        _require_some_policy(space)
+        check_new(space)
         body = {
             "format": FORMAT,
             "participant": code,
@@ -92,6 +95,7 @@ class Lab:
             "seed": int(seed),
             "versions": _versions(),
         }
+        _require_readable(body, space.functions)
         actor = actor or self.actor
         name = self._begun_before(session, body, key, actor)
         if name is None:
@@ -217,17 +221,11 @@ def _fitted(settings: Settings, space: Space, protocol: Protocol) -> Settings:
     )
 
 
-def _require_some_policy(space: Space) -> None:
-    """Raise if the first question would fail: no policy is allowed where the device is."""
-    try:
-        lower, upper = space.box((space.start,) if space.start else ())
-        reachable = Feasible(lower, upper, accepts=space.allows if space.constraints else None)
-        reachable.sample(1, len(space.free), np.random.default_rng(0), None)
-    except ValueError as error:
-        raise ValueError(
-            "space: expected at least one policy within the bounds, the constraints and one step "
-            f"from the start; found none ({error})"
-        ) from error
+def _require_readable(body: Mapping[str, Any], functions: Iterable[Callable[..., bool]]) -> None:
+    """Raise if the session could not be read back: what is stored stays for ever."""
+    blank = dict.fromkeys(FIELDS)
+    stored = json.loads(canonical(body))
+    opened(Event.from_dict({**blank, "seq": 1, "number": 1, "body": stored}), functions)
 
 
 def _versions() -> dict[str, str]:

@@ -155,7 +155,7 @@ class Learning:
     def _compute(self, record: Record) -> Proposal:
         state = self.state(record)
         query = _asked(record, state)
-        unit = record.space.settled(query.policy)
+        unit = record.space.on_grid(query.policy)
         return proposal(record, state, unit)
 
 
