@@ -109,7 +109,8 @@ def test_constraint_function_that_does_not_say_true_allows_nothing(
 
 
 def test_constraint_function_may_return_a_numpy_boolean() -> None:
-    space = Space({"x": Parameter(0, 1)}, OUTCOMES, (lambda p: np.float64(p["x"]) < 0.5,))
+    below_half: Any = lambda policy: np.float64(policy["x"]) < 0.5  # noqa: E731
+    space = Space({"x": Parameter(0, 1)}, OUTCOMES, (below_half,))
     assert space.allows(np.array([[0.2], [0.8]])).tolist() == [True, False]
     safety.check(space, {"x": 0.2})
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 Columns: TypeAlias = Mapping[str, npt.NDArray[np.floating]]
-PolicyRule: TypeAlias = Callable[[dict[str, float]], "bool | np.bool_"]
+PolicyRule: TypeAlias = Callable[[dict[str, float]], bool]
 Computed: TypeAlias = Callable[[Columns], Any]
 
 _ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
