@@ -223,9 +223,8 @@ def _fitted(settings: Settings, space: Space, protocol: Protocol) -> Settings:
 
 def _require_readable(body: Mapping[str, Any], functions: Iterable[Callable[..., bool]]) -> None:
     """Raise if the session could not be read back: what is stored stays for ever."""
-    blank = dict.fromkeys(FIELDS)
-    stored = json.loads(canonical(body))
-    opened(Event.from_dict({**blank, "seq": 1, "number": 1, "body": stored}), functions)
+    fields = {**dict.fromkeys(FIELDS, ""), "seq": 1, "number": 1, "monotonic": 0}
+    opened(Event.from_dict({**fields, "body": json.loads(canonical(body))}), functions)
 
 
 def _versions() -> dict[str, str]:
