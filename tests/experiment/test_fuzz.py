@@ -98,7 +98,7 @@ def fuzz(count: int) -> tuple[int, int]:
         assert acceptable(values), values
         if found.values is not None and None not in found.values.values():
             numbers = {name: float(v) for name, v in found.values.items() if v is not None}
-            unit = EXOSKELETON.unit_outcome(numbers)
+            unit = np.array(EXOSKELETON.unit_values(numbers))
             assert ((unit >= 0) & (unit <= 1)).all()
         canonical({"outcome": found.values})
     return taken, refused

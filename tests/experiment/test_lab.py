@@ -19,7 +19,7 @@ def folder() -> Iterator[Path]:
 def test_the_first_lines_of_the_documentation(folder: Path) -> None:
     space = Space(
         policy={
-            "peak_torque": Parameter(0, 60, unit="Nm", max_step=15),
+            "peak_torque": Parameter(0, 60, unit="Nm", max_step=15, start=0),
             "peak_time": Parameter(35, 60, unit="% stride"),
         },
         outcomes={

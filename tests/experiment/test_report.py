@@ -14,7 +14,7 @@ from sfihilo.experiment.output import figure
 from sfihilo.experiment.output.report import report, write_report
 from sfihilo.history import Choice
 from sfihilo.settings import Settings
-from tests.experiment.people import EXOSKELETON, LEAN, finish, good, memory_folder
+from tests.experiment.people import EXOSKELETON, LEAN, finish, memory_folder
 
 SPACE = Space(
     {"torque": Parameter(0, 60, unit="Nm"), "timing": Parameter(0, 1)},

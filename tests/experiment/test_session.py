@@ -294,7 +294,9 @@ def test_an_amendment_is_what_the_learner_hears(session: Session) -> None:
     assert (trial.outcome, trial.choice) == (wanted, "previous")
     state = session.state
     assert state.history.choices[1] == "previous"
-    np.testing.assert_array_equal(state.history.outcomes[1], EXOSKELETON.unit_outcome(wanted))
+    np.testing.assert_array_equal(
+        state.history.outcomes[1], np.array(EXOSKELETON.unit_values(wanted))
+    )
     np.testing.assert_array_equal(state.history.anchors[2], state.history.outcomes[1])
     assert [e.kind for e in session.events if e.body.get("trial") == 2].count("measured") == 1
     session.undo()

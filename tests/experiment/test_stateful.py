@@ -34,7 +34,8 @@ from sfihilo.experiment.session.rounds import rounds_of
 from tests.experiment.people import LEAN
 
 SPACE = Space(
-    {"x": Parameter(0, 10, max_step=4), "n": Parameter(0, 6, integer=True)}, {"o": Outcome(0, 1)}
+    {"x": Parameter(0, 10, max_step=4, start=5), "n": Parameter(0, 6, integer=True)},
+    {"o": Outcome(0, 1)},
 )
 CHOICES = st.sampled_from(["new", "previous", "same", None])
 OUTCOMES = st.one_of(st.none(), st.floats(0, 1))

@@ -153,7 +153,7 @@ def test_a_veto_keeps_the_neighbourhood_free(session: Session) -> None:
 
 def test_vetoes_never_leave_nothing_to_ask() -> None:
     """One parameter and many vetoes: the oldest yields rather than stopping the session."""
-    space = Space({"x": Parameter(0, 1, max_step=0.1)}, {"o": Outcome(0, 1)})
+    space = Space({"x": Parameter(0, 1, max_step=0.1, start=0.5)}, {"o": Outcome(0, 1)})
     with memory_folder() as folder, Lab(folder / "lab.db") as lab:
         session = lab.create(space, "P1", 3, settings=LEAN)
         finish(session)

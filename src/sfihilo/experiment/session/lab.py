@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import re
 import secrets
@@ -12,18 +13,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypedDict, Unpack
 
-import numpy as np
-
 from sfihilo.experiment.log.chain import Verdict
 from sfihilo.experiment.log.errors import KeyConflictError, LogError, StaleError
-from sfihilo.experiment.log.event import canonical
+from sfihilo.experiment.log.event import FIELDS, Event, canonical
 from sfihilo.experiment.log.store import Log
-from sfihilo.experiment.session.record import Protocol, Record, fold
+from sfihilo.experiment.session.record import Protocol, Record, fold, opened
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.states import Snapshots
 from sfihilo.experiment.session.trial import counted
+from sfihilo.experiment.space.preflight import check_new
 from sfihilo.experiment.space.space import Space
-from sfihilo.feasible import Feasible
 from sfihilo.learner import begin
 from sfihilo.settings import Settings
 
@@ -44,6 +43,10 @@ class Plan:
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
             raise ValueError(f"space: expected a Space, got {type(self.space).__name__}")
+        if not isinstance(self.settings, Settings | None):
+            raise ValueError(f"settings: expected Settings, got {type(self.settings).__name__}")
+        if not isinstance(self.protocol, Protocol | None):
+            raise ValueError(f"protocol: expected a Protocol, got {type(self.protocol).__name__}")
 
 
 class PlanOptions(TypedDict, total=False):
@@ -136,7 +139,7 @@ class Lab:
         protocol = plan.protocol or Protocol()
         settings = _fitted(plan.settings or Settings.default(), space, protocol)
         begin(settings, seed)  # what the learner would refuse must not become a session
-        _require_some_policy(space)
+        check_new(space)
         body = {
             "format": FORMAT,
             "participant": code,
@@ -146,6 +149,7 @@ class Lab:
             "seed": int(seed),
             "versions": _versions(),
         }
+        _require_readable(body, space.functions)
         name = self._begun_before(session, body, key, actor)
         if name is None:
             try:
@@ -281,17 +285,10 @@ def _fitted(settings: Settings, space: Space, protocol: Protocol) -> Settings:
     )
 
 
-def _require_some_policy(space: Space) -> None:
-    """Raise if the first question would fail: no policy is allowed where the device is."""
-    try:
-        lower, upper = space.box((space.start,) if space.start else ())
-        reachable = Feasible(lower, upper, accepts=space.allows if space.constraints else None)
-        reachable.sample(1, len(space.free), np.random.default_rng(0), None)
-    except ValueError as error:
-        raise ValueError(
-            "space: expected at least one policy within the bounds, the constraints and one step "
-            f"from the start; found none ({error})"
-        ) from error
+def _require_readable(body: Mapping[str, Any], functions: Iterable[Callable[..., bool]]) -> None:
+    """Raise if the session could not be read back: what is stored stays for ever."""
+    fields = {**dict.fromkeys(FIELDS, ""), "seq": 1, "number": 1, "monotonic": 0}
+    opened(Event.from_dict({**fields, "body": json.loads(canonical(body))}), functions)
 
 
 def _versions() -> dict[str, str]:

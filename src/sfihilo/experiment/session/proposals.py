@@ -95,7 +95,7 @@ class Proposer:
     def _compute(self, course: Course) -> Proposal:
         state = self._states.state(course)
         query = _query(course.record, state)
-        unit = course.record.space.settled(query.policy)
+        unit = course.record.space.on_grid(query.policy)
         return proposal(course.record, state, unit)
 
 
