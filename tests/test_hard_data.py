@@ -218,7 +218,7 @@ def test_one_pair_ten_thousand_times(preset: str, labels: str) -> None:
     state = with_pairs(preset, np.repeat(row, 10_000, axis=0), told)
     for rule in RULE_NAMES:
         check(ask(with_rule(state, rule)).policy, 3)
-    posterior = state.posterior()
+    posterior = state.rule_posterior()  # the pairs are not in the history
     chance = posterior.preference(np.array([[0.9, 0.8]]), np.array([[0.1, 0.2]]))[0]
     if labels == "one":
         assert chance > 0.9  # not one: the Gaussian approximation is wide where labels saturate
@@ -229,7 +229,7 @@ def test_one_pair_ten_thousand_times(preset: str, labels: str) -> None:
 def at_sharpness(belief: InverseBelief, log_sharpness: float) -> InverseBelief:
     """The same weights with another sharpness, and the curvature that goes with it."""
     margins = np.exp(np.clip(log_sharpness, -300, 50)) * (belief.differences @ belief.weights)
-    terms = likelihood_terms(margins, belief.labels, belief.settings.tie_odds)
+    terms = likelihood_terms(margins, belief.answers)
     mode = np.append(belief.weights, log_sharpness)
     return replace(belief, centre=mode, curvature=terms.curvature)
 

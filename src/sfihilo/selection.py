@@ -14,28 +14,24 @@ import numpy as np
 import scipy.optimize
 from scipy.stats import norm
 
-from sfihilo.checks import positive, within
+from sfihilo.checks import Checked, fraction, positive
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, sample
 from sfihilo.history import FloatArray
-from sfihilo.inverse.posterior import RewardPosterior
+from sfihilo.inverse.posterior import Reward
 
 _BLOCK = 512
 
 
 @dataclass(frozen=True)
-class SelectionSettings:
+class SelectionSettings(Checked):
     """How hard the final policy is looked for; the paper leaves this open (docs/decisions.md)."""
 
-    pool: int = 4000
-    starts: int = 8
-    outcome_samples: int = 32
-    iterations: int = 100
-    interval: float = 0.95
-
-    def __post_init__(self) -> None:
-        positive(self, "pool", "starts", "outcome_samples", "iterations", "interval")
-        within(self, "interval", 0, 1)
+    pool: int = positive(4000)
+    starts: int = positive(8)
+    outcome_samples: int = positive(32)
+    iterations: int = positive(100)
+    interval: float = fraction(0.95)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +55,7 @@ class Recommendation:
 def final_policy(
     settings: SelectionSettings,
     forward: ForwardBelief,
-    posterior: RewardPosterior,
+    posterior: Reward,
     feasible: Feasible,
     policy_dim: int,
     rng: np.random.Generator,
@@ -83,7 +79,7 @@ def final_policy(
 
 
 def policy_values(
-    forward: ForwardBelief, posterior: RewardPosterior, policies: FloatArray, normals: FloatArray
+    forward: ForwardBelief, posterior: Reward, policies: FloatArray, normals: FloatArray
 ) -> FloatArray:
     """The objective of eq:final_policy_optimization, by Monte Carlo over outcomes."""
     values = np.empty(len(policies))
@@ -98,7 +94,7 @@ def policy_values(
 
 
 def value_and_gradient(
-    forward: ForwardBelief, posterior: RewardPosterior, policy: FloatArray, normals: FloatArray
+    forward: ForwardBelief, posterior: Reward, policy: FloatArray, normals: FloatArray
 ) -> tuple[float, FloatArray]:
     """The same objective at one policy, with its gradient through mean and variance."""
     kernel = forward.kernel(policy[None])[0]
@@ -123,7 +119,7 @@ def value_and_gradient(
 def _refine(
     settings: SelectionSettings,
     forward: ForwardBelief,
-    posterior: RewardPosterior,
+    posterior: Reward,
     feasible: Feasible,
     starts: FloatArray,
     normals: FloatArray,
@@ -155,7 +151,7 @@ def _refine(
 
 def _wander(
     forward: ForwardBelief,
-    posterior: RewardPosterior,
+    posterior: Reward,
     feasible: Feasible,
     policy: FloatArray,
     normals: FloatArray,
@@ -174,7 +170,7 @@ def _wander(
 def _describe(
     settings: SelectionSettings,
     forward: ForwardBelief,
-    posterior: RewardPosterior,
+    posterior: Reward,
     policy: FloatArray,
     normals: FloatArray,
 ) -> Recommendation:

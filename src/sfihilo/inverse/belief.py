@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import softmax
 
-from sfihilo.checks import named_function, positive
+from sfihilo.checks import Checked, flag, named_function, one_of, positive
 from sfihilo.forward.factor import inverse_root
 from sfihilo.history import FloatArray
 from sfihilo.inverse.features import (
@@ -36,6 +36,7 @@ from sfihilo.inverse.features import (
     landmark_features,
 )
 from sfihilo.inverse.laplace import JointPosterior
+from sfihilo.inverse.likelihood import Answers
 from sfihilo.inverse.variational import TOLERANCE, variational_fit, weight_precision
 
 _SHARPNESS_STEP = 0.4
@@ -44,7 +45,7 @@ _FIRST_CURVATURE = 0.1
 
 
 @dataclass(frozen=True)
-class InverseSettings:
+class InverseSettings(Checked):
     """tab:inverse_gp_hyperparameters; `tie_odds` is Davidson's nu, not in the paper.
 
     own_noise: the largest standard deviation of a person's own judgement noise, in units of
@@ -54,36 +55,18 @@ class InverseSettings:
     """
 
     features: str = "rbf"
-    feature_count: int = 256
-    orthogonal: bool = False
-    length_scale: float = 0.65
-    weight_std: float = 1.0
+    feature_count: int = positive(256)
+    orthogonal: bool = flag(False)
+    length_scale: float = positive(0.65)
+    weight_std: float = positive(1.0)
     log_sharpness_mean: float = 0.0
-    log_sharpness_std: float = 1.0
-    iterations: int = 50
-    samples: int = 512
+    log_sharpness_std: float = positive(1.0)
+    iterations: int = positive(50)
+    samples: int = positive(512)
     jitter: float = 1e-6
-    tie_odds: float = 1.0
-    own_noise: float | None = None
-    inference: Literal["joint_map", "variational"] = "joint_map"
-
-    def __post_init__(self) -> None:
-        if self.inference not in ("joint_map", "variational"):
-            raise ValueError(
-                f"inference: expected joint_map or variational, got {self.inference!r}"
-            )
-        positive(
-            self,
-            "feature_count",
-            "length_scale",
-            "weight_std",
-            "log_sharpness_std",
-            "iterations",
-            "samples",
-            "tie_odds",
-        )
-        if self.own_noise is not None:
-            positive(self, "own_noise")
+    tie_odds: float = positive(1.0)
+    own_noise: float | None = positive(None)
+    inference: Literal["joint_map", "variational"] = one_of("joint_map", "variational")
 
 
 def feature_map(
@@ -131,6 +114,11 @@ class InverseBelief:
         """hat eta."""
         return float(self.centre[-1])
 
+    @property
+    def answers(self) -> Answers:
+        """The labels as the likelihood takes them."""
+        return Answers.ungraded(self.labels, self.settings.tie_odds)
+
     @cached_property
     def prior_precision(self) -> FloatArray:
         """Diagonal, of the weights and the log-sharpness."""
@@ -150,8 +138,7 @@ class InverseBelief:
         """The joint posterior of weights and log-sharpness, given these comparisons."""
         return JointPosterior(
             self.differences,
-            self.labels,
-            self.settings.tie_odds,
+            self.answers,
             self.prior_mean,
             self.prior_precision,
         )
@@ -246,8 +233,7 @@ def _fit_at(
     new = len(belief.labels) - len(belief.curvature)
     fit = variational_fit(
         np.exp(log_sharpness) * settings.weight_std * belief.differences,
-        belief.labels,
-        settings.tie_odds,
+        belief.answers,
         # Where the sharpness moves, margins and weights share the change.
         np.exp((belief.log_sharpness - log_sharpness) / 2) * belief.weights / settings.weight_std,
         np.append(belief.curvature, np.full(new, _FIRST_CURVATURE)),
