@@ -56,7 +56,7 @@ def test_event_written_between_reading_and_writing_is_not_lost(
     folder: Path, lab: Lab, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process starts the trial and sends the same request under the same key."""
-    trial = session.ask()
+    trial, values = session.ask(), good(session)
     append = lab.log.append
 
     def overtaken(*given: Any, **more: Any) -> object:
@@ -64,11 +64,11 @@ def test_event_written_between_reading_and_writing_is_not_lost(
         with Lab(folder / "lab.db") as elsewhere:
             other = elsewhere.open(session.id)
             other.start(trial)
-            other.measure(trial, good(session), key="m")
+            other.measure(trial, values, key="m")
         return append(*given, **more)
 
     monkeypatch.setattr(lab.log, "append", overtaken)
-    session.measure(trial, good(session), key="m")
+    session.measure(trial, values, key="m")
     assert session.record == fold(list(lab.log.events(session.id)))
     assert session.trials[0].started
     assert [event.kind for event in session.events] == ["opened", "asked", "started", "measured"]
