@@ -66,8 +66,15 @@ def test_trial_reopened_by_undo_moves_the_device_when_it_is_started(session: Ses
     trial = session.start(session.ask())
     assert (trial.number, trial.policy) == (1, {"x": 6.0})
     session.measure(trial, {"o": 0.5})
-    assert possible(session) == at(6.0)
+    assert {"x": 6.0} in possible(session)
     require_next_is_one_step_from(session, 6.0)
+
+
+def test_started_trial_may_have_failed_to_move_the_device(session: Session) -> None:
+    session.abort(session.start(session.suggest({"x": 6.0})), "no connection")
+    assert possible(session) == at(5.0, 6.0)
+    session.measure(session.start(session.suggest({"x": 5.5})), {"o": 0.5})
+    assert possible(session) == at(5.5)
 
 
 def test_amending_an_open_trial_adds_its_place(session: Session) -> None:

@@ -14,9 +14,10 @@ from sfihilo.experiment.log.errors import (
     deprecated,
 )
 from sfihilo.experiment.output.advice import Advice, Interval
+from sfihilo.experiment.session.commit import OvertakenError
 from sfihilo.experiment.session.lab import Lab, Plan
 from sfihilo.experiment.session.record import Protocol, Record, Veto
-from sfihilo.experiment.session.session import OvertakenError, Session
+from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.trial import Trial
 from sfihilo.experiment.space.measurement import BadMeasurementError
 from sfihilo.experiment.space.parameter import Outcome, Parameter

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -160,7 +161,7 @@ def _comparison(record: Record) -> tuple[int | None, bool, list[str]]:
     if record.reanchor_due:
         return anchor.number, False, []
     if walked is not None and walked.number != anchor.number:
-        why = "was taken out" if walked.ending in TAKEN_OUT else "has no whole outcome"
+        why = "was taken out" if walked.ending in TAKEN_OUT else "has no usable outcome"
         return anchor.number, False, [
             f"no comparison is asked: the person walked trial {walked.number} last, which {why}"
         ]  # fmt: skip
@@ -239,19 +240,22 @@ def measured(record: Record, number: int, outcome: object) -> Draft:
     if not trial.started:
         require_reachable(record, trial)
     found = _measurement(record, number, outcome)
-    warnings = [*found.warnings, *_unused(trial, found)]
+    warnings = [*found.warnings, *_unused(record, trial, found)]
     return Draft("measured", {"trial": number, "outcome": found.values, "warnings": warnings})
 
 
-def _unused(trial: Trial, found: Measurement) -> list[str]:
-    values = found.values
-    missing = [name for name, value in (values or {}).items() if value is None]
-    if values is not None and not missing:
+def _unused(record: Record, trial: Trial, found: Measurement) -> list[str]:
+    """A warning if nothing can be compared with this trial: too little of it was measured."""
+    walked = replace(trial, measured=True, answered=True, outcome=found.values)
+    before, after = record.trials[: trial.number - 1], record.trials[trial.number :]
+    anchor = replace(record, trials=(*before, walked, *after)).anchor_trial
+    if anchor is not None and anchor.number == trial.number:
         return []
-    answer_too = " and its answer" if trial.asks_choice else ""
+    missing = [name for name, value in (found.values or {}).items() if value is None]
+    answer_too = "the answer to this trial is not used and " if trial.asks_choice else ""
     return [
-        f"not measured: {', '.join(missing) or 'any outcome'}; this trial{answer_too} is used only "
-        "once its outcome is complete (amend), and the next trial is not compared with it"
+        f"not measured: {', '.join(missing) or 'any outcome'}; {answer_too}the next trial is not "
+        "compared with it, unless the outcome comes before (amend)"
     ]
 
 
@@ -273,7 +277,7 @@ def _unasked(trial: Trial) -> str:
         return "there is nothing to compare it with"
     return (
         f"the person did not walk trial {trial.compare_with} just before (there was a break, or a "
-        "trial without a whole outcome), so there is nothing to compare it with"
+        "trial without a usable outcome), so there is nothing to compare it with"
     )
 
 

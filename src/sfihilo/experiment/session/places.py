@@ -5,9 +5,10 @@ it to; only an event that proves a place removes the others; undo never removes 
 
 * A policy that was shown may have been applied since, whether or not `start` was recorded. Only a
   veto says that it was not.
-* `started` and `placed` prove a place. An outcome or an answer proves that the trial was walked,
-  but it is about the past: it proves the present place only if, since the trial was shown, nobody
-  gave another place and nothing of another trial was taken back.
+* `placed` proves a place. `started` does not: it is written before the device moves, and the device
+  may fail. An outcome or an answer proves that the trial was walked, but it is about the past: it
+  proves the present place only if, since the trial was shown, nobody gave another place and nothing
+  of another trial was taken back.
 * An event that was undone proves nothing, but the place that it names stays possible. A trial that
   undo opens again may be applied again.
 * Events about earlier trials (a late correction) do not concern the device.
@@ -61,6 +62,7 @@ class _Device:
     shown: int | None = None  # a trial that may be applied at any moment
     undisturbed: int | None = None  # a trial since which nothing else concerned the device
     policies: dict[int, Policy] = field(default_factory=dict)
+    started: set[int] = field(default_factory=set)  # trials
     undone: set[int] = field(default_factory=set)  # trials, at this point of the history
     over: set[int] = field(default_factory=set)  # trials whose walk has ended
     trial_of: dict[int, int] = field(default_factory=dict)  # event number -> trial
@@ -124,16 +126,18 @@ class _Device:
         self._add(trial)
         if not in_force:
             return
-        if event.kind == "started" or (trial == self.undisturbed and _says_walked(event)):
+        if event.kind == "started":
+            self.started.add(trial)
+        if trial == self.undisturbed and _says_walked(event, trial in self.started):
             self.possible = [self.policies[trial]]
         if event.kind in ENDS_THE_WALK and (event.kind != "amended" or "outcome" in event.body):
             self.over.add(trial)
             self.shown = None
 
 
-def _says_walked(event: Event) -> bool:
-    """Whether an outcome or an answer was given: "missing" may also mean that nobody walked."""
+def _says_walked(event: Event, started: bool) -> bool:
+    """Whether the trial was walked. A missing outcome may also mean that it was never applied."""
     if event.kind == "measured":
-        outcome = event.body["outcome"]
-        return outcome is not None and any(value is not None for value in outcome.values())
+        outcome = event.body["outcome"] or {}
+        return started or any(value is not None for value in outcome.values())
     return event.kind == "chosen" and event.body["choice"] is not None

@@ -11,20 +11,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfihilo.experiment.log.errors import KeyConflictError, ReplacedError, StaleError
-from sfihilo.experiment.log.event import Event, canonical
+from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.log.store import Log
 from sfihilo.experiment.output.advice import Advice, advise
 from sfihilo.experiment.session import decide, loop
+from sfihilo.experiment.session.commit import Decision, SessionLog
 from sfihilo.experiment.session.decide import UNCHANGED as UNCHANGED
 from sfihilo.experiment.session.decide import Draft, Refusal, trial_number
 from sfihilo.experiment.session.proposals import Proposal, Proposer, proposal
-from sfihilo.experiment.session.record import Record, advance, fold, redo_target, undo_target
+from sfihilo.experiment.session.record import Record, redo_target, undo_target
 from sfihilo.experiment.session.states import Snapshots
 from sfihilo.experiment.session.trial import Source, Trial, counted
 from sfihilo.history import CHOICES, Choice
@@ -32,19 +31,6 @@ from sfihilo.learner import State
 
 if TYPE_CHECKING:
     from sfihilo.experiment.output.tables import Table
-
-Decision = Callable[[Record], Draft]
-
-
-class OvertakenError(StaleError):
-    """Another writer was first. Nothing was written; `record` is the state it left."""
-
-    def __init__(self, problem: StaleError, record: Record) -> None:
-        super().__init__(problem.session, problem.expected, problem.current)
-        self.record = record
-        last = record.trials[-1] if record.trials else None
-        state = "no trial yet" if last is None else f"trial {last.number} is {last.status}"
-        self.args = (f"{self.args[0]}; now: session {record.status}, {state}",)
 
 
 class Session:
@@ -68,17 +54,12 @@ class Session:
         functions: Iterable[Callable[..., bool]] = (),
     ) -> None:
         self.id = session
-        self._log = log
-        self._actor = actor
-        self._lock = RLock()
+        self._log = SessionLog(log, session, actor, functions)
+        self._lock = self._log.lock
         self._proposer = Proposer(session, snapshots)
-        self._events: list[Event] = list(log.events(session))
-        if not self._events:
-            raise ValueError(f"session: expected one of {log.sessions()}, got {session!r}")
-        self._record = fold(self._events, tuple(functions))
 
     def __repr__(self) -> str:
-        record = self._record
+        record = self._log.record
         trials = counted(len(record.trials), "trial")
         return f"<Session {self.id}: participant {record.participant}, {record.status}, {trials}>"
 
@@ -86,7 +67,7 @@ class Session:
     def record(self) -> Record:
         """The session as its log tells it now."""
         with self._lock:
-            return self._refresh()
+            return self._log.refresh()
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -97,14 +78,14 @@ class Session:
     def events(self) -> tuple[Event, ...]:
         """The whole log of this session."""
         with self._lock:
-            self._refresh()
-            return tuple(self._events)
+            self._log.refresh()
+            return tuple(self._log.events)
 
     @property
     def state(self) -> State:
         """The learner as it is now."""
         with self._lock:
-            return self._proposer.state(self._refresh())
+            return self._proposer.state(self._log.refresh())
 
     def ask(self, *, key: str | None = None, actor: str | None = None) -> Trial:
         """The trial to do now: the one that is not over, or a new one, stored before shown.
@@ -113,7 +94,7 @@ class Session:
         open trial can no longer be reached in one step from everywhere the device may be.
         """
         with self._lock:
-            stored = self._stored(key, lambda event: event.kind == "asked")
+            stored = self._log.stored(key, lambda event: event.kind == "asked")
             if stored is not None:
                 return self._trial_of(stored)
             record = self._after_break(actor)
@@ -127,7 +108,7 @@ class Session:
             if made is None:
                 source, made = "learner", self._proposer.propose(record)
             decision = partial(decide.proposed, made=made, source=source)
-            return self._trial_of(self._decide(decision, key, actor))
+            return self._trial_of(self._log.decide(decision, key, actor))
 
     def suggest(
         self,
@@ -140,7 +121,7 @@ class Session:
         """A trial with the operator's own policy; the learner learns from it as from any other."""
 
         def same(stored: Event) -> bool:
-            wanted = self._record.space.complete(policy)
+            wanted = self._log.record.space.complete(policy)
             return stored.kind == "suggested" and bool(stored.body["policy"] == wanted)
 
         def decision(record: Record) -> Draft:
@@ -167,7 +148,7 @@ class Session:
     def start(
         self, trial: Trial | int, *, key: str | None = None, actor: str | None = None
     ) -> Trial:
-        """Note that the policy is being applied: from now on the device counts as being there."""
+        """Note that the policy is being applied: from now on the device may be there."""
         number = trial_number(trial)
         return self._act(partial(decide.started, number=number), key, actor)
 
@@ -287,7 +268,7 @@ class Session:
     ) -> Record:
         """State where the device is now, after it was set by hand or when the record is unsure.
 
-        Only this and `start` remove the other places where the device may be.
+        This removes all other places where the device may be.
         """
         return self._mark(partial(decide.placed, policy=policy, why=why), key, actor)
 
@@ -312,7 +293,7 @@ class Session:
     def recommend(self, feasible: Mapping[str, Any] | None = None) -> Advice:
         """The best policy so far, within the given ranges, with intervals, in physical units."""
         with self._lock:
-            record = self._refresh()
+            record = self._log.refresh()
             decide.require_functions(record)
             return advise(record, self._proposer.state(record), feasible)
 
@@ -322,7 +303,7 @@ class Session:
         Call it once the outcome is measured, while the person thinks about the answer.
         """
         with self._lock:
-            record = self._refresh()
+            record = self._log.refresh()
             current = record.current
             if current is None or not current.measured or current.answered or record.closed:
                 return
@@ -354,107 +335,33 @@ class Session:
         from sfihilo.experiment.output.tables import trials_table
 
         with self._lock:
-            return trials_table(self._refresh(), self._events)
+            return trials_table(self._log.refresh(), self._log.events)
 
     def leave(self) -> None:
         """Stop what runs in the background; the session itself stays as it is."""
         self._proposer.close()
 
-    # Reading and writing: the only place that knows the log
-
-    def _refresh(self) -> Record:
-        """Read what other writers added, in the order of the log."""
-        last = self._events[-1]
-        found = list(self._log.events(self.id, after=last.seq - 1))
-        if not found or found[0].hash != last.hash:
-            raise ReplacedError(self._log.path, self.id)
-        if len(found) > 1:
-            self._events += found[1:]
-            self._record = advance(self._record, self._events, len(found) - 1)
-        return self._record
-
-    def _stored(self, key: str | None, same: Callable[[Event], bool]) -> Event | None:
-        """The event that this request wrote before; raises if the key identifies another one."""
-        stored = None if key is None else self._log.find(self.id, key)
-        self._refresh()
-        if stored is not None and not same(stored):
-            raise KeyConflictError(
-                f"key {key!r} of session {self.id!r} already identifies event {stored.number} "
-                f"({stored.kind}), which has another content"
-            )
-        return stored
-
-    def _commit(self, decision: Decision, key: str | None, actor: str | None) -> Event:
-        """Read, recognise a retry, decide, write. A retry is decided on the record of its time."""
-
-        def same(stored: Event) -> bool:
-            try:
-                before = fold(self._events[: stored.number - 1], self._record.space.functions)
-                draft = decision(before)
-            except (ValueError, Refusal):
-                return False
-            wanted = (draft.kind, canonical(draft.body), actor or self._actor)
-            return (stored.kind, canonical(stored.body), stored.actor) == wanted
-
-        with self._lock:
-            return self._stored(key, same) or self._decide(decision, key, actor)
-
-    def _decide(self, decision: Decision, key: str | None, actor: str | None) -> Event:
-        """Write what is decided on the record as it was read; record what is refused."""
-        try:
-            draft = decision(self._record)
-        except Refusal as refusal:
-            decide.require_open(self._record)
-            refusal_key = refusal.key(key, actor or self._actor)
-            self._append(refusal.draft, refusal_key, actor)
-            raise refusal.error from refusal.__cause__
-        return self._append(draft, key, actor)
-
-    def _append(self, draft: Draft, key: str | None, actor: str | None) -> Event:
-        """Append one event to what was read; then read what the log holds, in its order.
-
-        The record is never advanced by the event that `append` returns: another process may have
-        written other events before it. After a failed write the next call reads again.
-        """
-        last = self._events[-1]
-        try:
-            event = self._log.append(
-                self.id,
-                draft.kind,
-                draft.body,
-                key=key,
-                expected=last.number,
-                expected_hash=last.hash,
-                actor=actor or self._actor,
-            )
-        except StaleError as problem:
-            raise OvertakenError(problem, self._refresh()) from problem
-        self._refresh()
-        return event
-
-    # The shapes of a request
-
     def _act(self, decision: Decision, key: str | None, actor: str | None) -> Trial:
         """One event about one trial; returns the trial."""
         with self._lock:
-            return self._trial_of(self._commit(decision, key, actor))
+            return self._trial_of(self._log.commit(decision, key, actor))
 
     def _mark(self, decision: Decision, key: str | None, actor: str | None) -> Record:
         """One event about the session as a whole; returns the record."""
         with self._lock:
-            self._commit(decision, key, actor)
-            return self._record
+            self._log.commit(decision, key, actor)
+            return self._log.record
 
     def _correct(self, kind: str, why: str, key: str | None, actor: str | None) -> Event:
         """Undo or redo; returns the event that it concerns."""
         target = undo_target if kind == "withdrawn" else redo_target
 
         def decision(record: Record) -> Draft:
-            return decide.corrected(record, kind, target(self._events[: record.number]), why)
+            return decide.corrected(record, kind, target(self._log.events[: record.number]), why)
 
         with self._lock:
-            number: int = self._commit(decision, key, actor).body["event"]
-            return self._events[number - 1]
+            number: int = self._log.commit(decision, key, actor).body["event"]
+            return self._log.events[number - 1]
 
     def _new_trial(
         self,
@@ -465,26 +372,26 @@ class Session:
     ) -> Trial:
         """A trial that the operator wants."""
         with self._lock:
-            stored = self._stored(key, same)
+            stored = self._log.stored(key, same)
             if stored is None:
-                decide.require_open(self._record)
-                decide.require_none_open(self._record)
+                decide.require_open(self._log.record)
+                decide.require_none_open(self._log.record)
                 self._after_break(actor)
-                stored = self._decide(decision, key, actor)
+                stored = self._log.decide(decision, key, actor)
             return self._trial_of(stored)
 
     def _trial_of(self, event: Event) -> Trial:
-        return self._record.trial(event.body["trial"])
+        return self._log.record.trial(event.body["trial"])
 
     def _after_break(self, actor: str | None) -> Record:
         """Notice a break that nobody recorded, and end the one that there is."""
-        decide.require_open(self._record)
-        unnoticed = decide.unnoticed_break(self._record, datetime.now(UTC))
+        decide.require_open(self._log.record)
+        unnoticed = decide.unnoticed_break(self._log.record, datetime.now(UTC))
         if unnoticed is not None:
-            self._append(unnoticed, None, actor)
-        if self._record.interrupted:
-            self._append(decide.resumed(self._record), None, actor)
-        return self._record
+            self._log.append(unnoticed, None, actor)
+        if self._log.record.interrupted:
+            self._log.append(decide.resumed(self._log.record), None, actor)
+        return self._log.record
 
     def _anchor_again(self, record: Record) -> Proposal | None:
         """The anchor's policy once more, if that is due and allowed from where the device is."""
