@@ -247,8 +247,7 @@ def measured(record: Record, number: int, outcome: object) -> Draft:
 def _unused(record: Record, trial: Trial, found: Measurement) -> list[str]:
     """A warning if nothing can be compared with this trial: too little of it was measured."""
     walked = replace(trial, measured=True, answered=True, outcome=found.values)
-    before, after = record.trials[: trial.number - 1], record.trials[trial.number :]
-    anchor = replace(record, trials=(*before, walked, *after)).anchor_trial
+    anchor = record.with_trial(walked).anchor_trial
     if anchor is not None and anchor.number == trial.number:
         return []
     missing = [name for name, value in (found.values or {}).items() if value is None]

@@ -136,6 +136,11 @@ class Record:
             )
         return self.trials[number - 1]
 
+    def with_trial(self, trial: Trial) -> Record:
+        """The record with another version of one of its trials."""
+        before, after = self.trials[: trial.number - 1], self.trials[trial.number :]
+        return replace(self, trials=(*before, trial, *after))
+
     @property
     def status(self) -> str:
         """One word for tables."""
@@ -237,9 +242,7 @@ def step_over(record: Record, event: Event) -> Record:
 
 
 def _changed(record: Record, number: int, **changes: Any) -> Record:
-    trials = list(record.trials)
-    trials[number - 1] = replace(trials[number - 1], **changes)
-    return replace(record, trials=tuple(trials))
+    return record.with_trial(replace(record.trials[number - 1], **changes))
 
 
 def _made(record: Record, event: Event) -> Record:

@@ -162,8 +162,8 @@ class Session:
     ) -> Trial:
         """The measured outcome in physical units; None where it could not be measured.
 
-        A value that is not plausible is recorded as refused and raises BadMeasurementError. The
-        trial's `warnings` say when its comparison cannot be used.
+        What is not plausible is recorded as refused and raises BadMeasurementError. The trial's
+        `warnings` say when its comparison cannot be used.
         """
         number = trial_number(trial)
         return self._act(partial(decide.measured, number=number, outcome=outcome), key, actor)
@@ -178,9 +178,7 @@ class Session:
     ) -> Trial:
         """The person's answer: "new", "previous", "same", or None for "cannot say".
 
-        Only where it was asked for (`asks_choice`): not in the first trial, nor in the first one
-        after a break or after a trial without outcome, since the person compares with the walk that
-        they felt last.
+        Only where it was asked for (`asks_choice`): a person compares with the walk felt last.
         """
         number = trial_number(trial)
         return self._act(partial(decide.chosen, number=number, choice=choice), key, actor)
@@ -298,19 +296,15 @@ class Session:
             return advise(record, self._proposer.state(record), feasible)
 
     def prepare(self) -> None:
-        """Compute the next query for each possible answer in the background.
-
-        Call it once the outcome is measured, while the person thinks about the answer.
-        """
+        """Compute the next query per possible answer in the background, once it is measured."""
         with self._lock:
             record = self._log.refresh()
             current = record.current
             if current is None or not current.measured or current.answered or record.closed:
                 return
-            before, after = record.trials[: current.number - 1], record.trials[current.number :]
             self._proposer.prepare(
-                replace(record, trials=(*before, replace(current, answered=True, choice=c), *after))
-                for c in (*CHOICES, None)
+                record.with_trial(replace(current, answered=True, choice=choice))
+                for choice in (*CHOICES, None)
             )
 
     @property
@@ -342,12 +336,10 @@ class Session:
         self._proposer.close()
 
     def _act(self, decision: Decision, key: str | None, actor: str | None) -> Trial:
-        """One event about one trial; returns the trial."""
         with self._lock:
             return self._trial_of(self._log.commit(decision, key, actor))
 
     def _mark(self, decision: Decision, key: str | None, actor: str | None) -> Record:
-        """One event about the session as a whole; returns the record."""
         with self._lock:
             self._log.commit(decision, key, actor)
             return self._log.record
