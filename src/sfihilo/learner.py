@@ -6,25 +6,27 @@ A `State` is frozen and holds all that the next step needs. `ask` and `recommend
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import ParamSpec, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from sfihilo import forward as fw
 from sfihilo import inverse as inv
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, Hyperparameters
 from sfihilo.forward.recency import Decay, recency_weights, require_search, select_with_decay
-from sfihilo.forward.tuning import select_hyperparameters
+from sfihilo.forward.tuning import most_measured, select_hyperparameters
 from sfihilo.history import (
     History,
     Query,
     Response,
     generator,
     known_choice,
+    partial_outcome,
     unit_vector,
 )
 from sfihilo.inverse import InverseBelief, Reward, RewardAverage, reward_average
@@ -32,7 +34,8 @@ from sfihilo.inverse.posterior import RewardPosterior, reward_posterior
 from sfihilo.querying import Decision, Situation
 from sfihilo.querying import random as random_policy
 from sfihilo.querying import rule as named_rule
-from sfihilo.selection import Recommendation, final_policy
+from sfihilo.recommendation import NothingLearnedError, Recommendation, describe
+from sfihilo.selection import Objective, final_policy
 from sfihilo.settings import Settings
 
 Arguments = ParamSpec("Arguments")
@@ -238,13 +241,14 @@ def tell(state: State, query: Query, response: Response) -> State:
     Args:
         state: the state that the query was asked of.
         query: what `ask` returned, or an own one with the same round and anchor.
-        response: the measured outcome in `[0, 1]^outcome_dim` and the answer; either may be None.
+        response: the measured outcome in `[0, 1]^outcome_dim` and the answer; either may be None,
+            and single numbers of the outcome that were not measured may be NaN.
 
     Returns:
         The next `State`; the given one stays valid.
 
     Raises:
-        ValueError: the query is of another round, or a number is outside [0, 1] or not finite.
+        ValueError: the query is of another round, or a number is outside [0, 1].
 
     Example:
         >>> from sfihilo import Response, Settings, ask, begin, tell
@@ -267,19 +271,36 @@ def tell(state: State, query: Query, response: Response) -> State:
         )
     elif response.outcome is not None:
         updated = replace(updated, forward=fw.append(state.forward, query.policy, response.outcome))
+    if history.partial:
+        return _with_imputed(updated)
     if history.compared[-1]:
-        assert query.anchor is not None
-        assert response.outcome is not None
-        label = history.preference_data().labels[-1]
+        pairs = history.preference_data()
         inverse = inv.append(
             state.inverse,
-            query.anchor,
-            response.outcome,
-            label,
+            pairs.anchors[-1],
+            pairs.outcomes[-1],
+            pairs.labels[-1],
             reselect=_sharpness_is_due(history),
         )
         updated = replace(updated, inverse=inverse)
     return updated
+
+
+def _with_imputed(state: State) -> State:
+    """The state with all missing numbers predicted anew, and the reward learned with them."""
+    history, forward = state.history, state.forward
+    mean = np.clip(forward.mean(history.policies), 0, 1)
+    history = history.impute(np.where(forward.measurements > 0, mean, np.nan))
+    pairs = history.preference_data()
+    inverse = state.inverse
+    if len(pairs.labels):
+        inverse = inv.update(
+            inverse,
+            inv.difference(inverse.features, pairs.anchors, pairs.outcomes),
+            pairs.labels,
+            reselect=bool(history.compared[-1]) and _sharpness_is_due(history),
+        )
+    return replace(state, history=history, inverse=inverse)
 
 
 def _sharpness_is_due(history: History) -> bool:
@@ -290,17 +311,27 @@ def _sharpness_is_due(history: History) -> bool:
 
 
 @checked_floats
-def recommend(state: State, feasible: Feasible | None = None) -> Recommendation:
+def recommend(
+    state: State,
+    feasible: Feasible | None = None,
+    compare_with: Mapping[str, npt.ArrayLike] | None = None,
+) -> Recommendation:
     """Return the policy of the largest expected reward (eq:final_policy_optimization).
 
     Args:
         state: what is known so far.
         feasible: which policies may be recommended; None allows the whole unit cube. It may differ
             from what was feasible while asking: the reward is learned over outcomes.
+        compare_with: named policies, such as "device off"; the probability that this person
+            prefers the recommended one to each of them is in `preferred`, beside those for the
+            best tried policy and the last one.
 
     Returns:
-        A `Recommendation`: the policy, its predicted outcome and reward with intervals, and
-        whether it extrapolates.
+        A `Recommendation`: the policy, its predicted outcome and reward with intervals, whether it
+        extrapolates, how many comparisons it rests on, and `preferred`.
+
+    Raises:
+        NothingLearnedError: no comparison was learned from yet.
 
     Example:
         >>> from sfihilo import Response, Settings, ask, begin, recommend, tell
@@ -314,14 +345,20 @@ def recommend(state: State, feasible: Feasible | None = None) -> Recommendation:
         >>> bool(recommend(state).policy[0] > 0.5)
         True
     """
-    return final_policy(
-        state.settings.selection,
-        state.forward,
-        state.posterior(),
-        _feasible_set(feasible),
-        state.settings.policy_dim,
-        generator(state.seed, state.round, "recommend"),
-    )
+    comparisons = int(state.history.compared.sum())
+    if comparisons == 0:
+        raise NothingLearnedError(
+            "nothing learned yet: expected at least one answered comparison, got none"
+        )
+    settings, feasible = state.settings, _feasible_set(feasible)
+    rng = generator(state.seed, state.round, "recommend")
+    objective = Objective.of(settings.selection, state.forward, state.posterior(), rng)
+    policy = final_policy(settings.selection, objective, feasible, settings.policy_dim, rng)
+    others = {
+        name: unit_vector(other, settings.policy_dim, f"compare_with {name!r}")
+        for name, other in (compare_with or {}).items()
+    }
+    return describe(settings.selection, objective, policy, feasible, others, comparisons)
 
 
 def _feasible_set(feasible: object) -> Feasible:
@@ -346,9 +383,7 @@ def _validated(state: State, query: Query, response: Response) -> tuple[Query, R
     ):
         raise ValueError(f"query: expected the anchor {anchor}, got {query.anchor}")
     policy = unit_vector(query.policy, settings.policy_dim, "policy")
-    outcome = response.outcome
-    if outcome is not None:
-        outcome = unit_vector(outcome, settings.outcome_dim, "outcome")
+    outcome = partial_outcome(response.outcome, settings.outcome_dim)
     return Query(state.round, policy, anchor), Response(outcome, known_choice(response.choice))
 
 
@@ -372,7 +407,8 @@ def _reselect(state: State) -> State:
     settings, data = state.settings, state.history.forward_data()
     rng = generator(state.seed, state.round, "reselect")
     decay: Decay | None = None
-    if settings.recency.variant == "unweighted" or len(data.rounds) < settings.forward.warm_up:
+    few = most_measured(data.outcomes) < settings.forward.warm_up
+    if settings.recency.variant == "unweighted" or few:
         hyper = select_hyperparameters(settings.forward, data.policies, data.outcomes, rng)
     else:
         hyper, decay = select_with_decay(
