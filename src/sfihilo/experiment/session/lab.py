@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import platform
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from sfihilo.experiment.log.chain import Verdict
-from sfihilo.experiment.log.errors import KeyConflictError, StaleError
+from sfihilo.experiment.log.errors import DamagedError, KeyConflictError, StaleError
 from sfihilo.experiment.log.event import FIELDS, Event, canonical
 from sfihilo.experiment.log.store import Log
 from sfihilo.experiment.session.record import Protocol, Record, fold, opened
@@ -128,7 +129,19 @@ class Lab:
         events = list(self.log.events(session))
         if not events:
             raise ValueError(f"session: expected one of {self.sessions()}, got {session!r}")
-        return fold(events)
+        with reading(session):
+            return fold(events)
+
+    def records(self) -> tuple[dict[str, Record], dict[str, str]]:
+        """The record of every session that can be read, and for each other one the reason."""
+        records: dict[str, Record] = {}
+        unreadable: dict[str, str] = {}
+        for name in self.sessions():
+            try:
+                records[name] = self.record(name)
+            except (ValueError, DamagedError) as error:
+                unreadable[name] = str(error)
+        return records, unreadable
 
     def verify(self) -> Verdict:
         """Check the whole record; names the first bad event."""
@@ -190,6 +203,16 @@ class Lab:
         self, name: str, body: Mapping[str, Any], key: str | None, actor: str | None
     ) -> None:
         self.log.append(name, "opened", body, key=key, expected=0, actor=actor, begins=True)
+
+
+@contextmanager
+def reading(session: str) -> Iterator[None]:
+    """Raise ValueError, whatever is wrong with the content of a session's events."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        why = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else error
+        raise ValueError(f"session {session!r} cannot be read: {why}") from error
 
 
 def participant_code(participant: object) -> str:
