@@ -12,6 +12,7 @@ file systems: their locks and syncs cannot be trusted.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 import time
@@ -70,6 +71,8 @@ class Log:
         self._closed = False
         self._seen = False
         self._connection: sqlite3.Connection | None = None
+        self._process = os.getpid()
+        self._abandoned: list[sqlite3.Connection] = []
 
     @classmethod
     def open(cls, path: str | Path, *, read_only: bool = False) -> Log:
@@ -268,9 +271,14 @@ class Log:
     def _alive(self) -> sqlite3.Connection:
         if self._closed:
             raise ValueError(f"the log {self.path} is closed")
+        if self._connection is not None and self._process != os.getpid():
+            # SQLite forbids to use, and even to close, a connection in a forked child.
+            self._abandoned.append(self._connection)
+            self._connection = None
         if self._connection is None:
             try:
                 self._connection = self._connect()
+                self._process = os.getpid()
             except FAULTS as error:
                 raise _translated(error, self.path) from error
         return self._connection
@@ -295,8 +303,10 @@ class Log:
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None:
+        if connection is not None and self._process == os.getpid():
             connection.close()
+        elif connection is not None:
+            self._abandoned.append(connection)
 
 
 def _append(

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from sfihilo.experiment.session import forks
 from sfihilo.experiment.session.record import Record, Veto
-from sfihilo.experiment.session.rounds import Digests, lessons
+from sfihilo.experiment.session.rounds import Digests, Lesson, lessons
 from sfihilo.experiment.session.states import Snapshots
 from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Policy
@@ -56,12 +57,19 @@ class Learning:
         self._lock = Lock()
         self._ahead: dict[str, Future[Proposal]] = {}
         self._worker: ThreadPoolExecutor | None = None
+        forks.watch(self)
+
+    def after_fork(self) -> None:
+        """Forget what a thread of the parent process was preparing."""
+        self._lock = Lock()
+        self._ahead = {}
+        self._worker = None
 
     def state(self, record: Record) -> State:
         """The learner after every lesson of the record; told again only from what is known."""
         told = lessons(record)
         names = self._digests.names(record, told)
-        known, state = self._nearest(record, names)
+        known, state = self._nearest(record, told, names)
         for heard in range(known, len(told)):
             lesson = told[heard]
             query = Query(state.round, np.array(lesson.policy), state.history.anchor)
@@ -132,13 +140,15 @@ class Learning:
             future.cancel()
         self._ahead = {}
 
-    def _nearest(self, record: Record, names: list[str]) -> tuple[int, State]:
+    def _nearest(
+        self, record: Record, told: tuple[Lesson, ...], names: list[str]
+    ) -> tuple[int, State]:
         with self._lock:
             for heard in range(len(names) - 1, -1, -1):
                 if names[heard] in self._states:
                     self._states.move_to_end(names[heard])
                     return heard, self._states[names[heard]]
-        found = self._snapshots.read(self._session, names)
+        found = self._snapshots.read(record, told, names)
         if found is None:
             found = 0, begin(Settings.from_dict(dict(record.settings)), record.seed)
         self._saved = found[0]
