@@ -98,7 +98,7 @@ def drives(state: State, space: Space) -> tuple[Drive, ...]:
 def best_ranges(state: State, space: Space) -> tuple[BestRange, ...]:
     """For each free parameter, where the best policy lies if each reward sample were the truth."""
     rng = generator(state.seed, state.round, "best")
-    # Drawn beyond the cube and clipped: the best often lies on its border, where no draw would.
+    # Drawn beyond the cube and clipped: the best often lies on its boundary, where no draw would.
     policies = np.clip(rng.uniform(-BEYOND, 1 + BEYOND, (CANDIDATES, len(space.free))), 0.0, 1.0)
     policies = np.concatenate([policies[space.allows(policies)], _policies(state, space)])
     reachable = np.clip(state.forward.mean(policies), 0.0, 1.0)

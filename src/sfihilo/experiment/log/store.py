@@ -338,7 +338,7 @@ def _same(stored: Event, content: Mapping[str, Any]) -> Event:
     before = (stored.kind, canonical(stored.body), stored.actor)
     if before != (content["kind"], content["body"], content["actor"]):
         raise KeyConflictError(
-            f"key {content['key']!r} of session {stored.session!r} already stands for event "
+            f"key {content['key']!r} of session {stored.session!r} already identifies event "
             f"{stored.number} ({stored.kind}), which has another content"
         )
     return stored
@@ -348,7 +348,7 @@ def _require_unused(connection: sqlite3.Connection, session: str, key: str) -> N
     """Raise if another session was begun under this key, also by somebody faster just now."""
     stored = _begun(connection, key)
     if stored is not None and stored.session != session:
-        raise KeyConflictError(f"key {key!r} already stands for session {stored.session!r}")
+        raise KeyConflictError(f"key {key!r} already identifies session {stored.session!r}")
 
 
 def _begun(connection: sqlite3.Connection, key: str) -> Event | None:

@@ -24,8 +24,8 @@ from sfihilo.experiment.log.errors import BusyError
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output import figure
 from sfihilo.experiment.output.advice import Advice
+from sfihilo.experiment.output.text import counted
 from sfihilo.experiment.output.text import hypertext as escape
-from sfihilo.experiment.session.border import counted
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.rounds import heard
 from sfihilo.experiment.session.session import Session

@@ -51,3 +51,8 @@ def hypertext(value: object) -> str:
 def label(value: object) -> str:
     """A text for a picture; matplotlib reads $...$ as mathematics otherwise."""
     return printable(value).replace("$", r"\$")
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things in words: "1 trial", "2 trials"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
