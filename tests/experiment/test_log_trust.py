@@ -96,7 +96,7 @@ def test_files_are_created_for_the_owner_only(tmp_path: Path) -> None:
         with Log.open(path) as log:
             log.append("s", "note", {})
         Log.recover(path, tmp_path / "saved.db")
-        with replacing(tmp_path / "report.html") as partial:
+        with replacing(tmp_path / "report.html", b"x") as partial:
             partial.write_text("x")
     finally:
         os.umask(before)

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space, Trial
-from sfihilo.experiment.insight import best_ranges, drives, ranked
+from sfihilo.experiment.insight import answer_hits, best_ranges, drives, ranked
 from sfihilo.experiment.output import figure
 from sfihilo.experiment.output.report import report, write_report
 from sfihilo.history import Choice
@@ -126,7 +126,7 @@ def test_only_what_the_learner_heard_is_counted() -> None:
         assert heard == 3
         assert f"4 answers, {heard} learned from" in html
         assert f"Only {heard} comparisons so far" in html
-        numbers, _ = figure.answer_hits(session.record)
+        numbers, _ = answer_hits(session.record)
         told = session.record.trials[1]
         assert told.model["chance_new"] == 0.5  # nothing was known: no prediction
         assert numbers.tolist() == [5]

@@ -14,13 +14,29 @@ from pathlib import Path
 OWNER_ONLY = 0o600
 
 
+def require_replaceable(path: Path, mark: bytes) -> None:
+    """Raise ValueError if `path` exists and is not an earlier file of the kind that is written.
+
+    `mark` is how all files of that kind begin. So a wrong name never overwrites a record.
+    """
+    if not path.exists():
+        return
+    if path.is_file():
+        with path.open("rb") as file:
+            begins = file.read(len(mark))
+        if begins in (mark, b""):
+            return
+    raise ValueError(f"{path}: expected a new name, or an earlier file of the same kind")
+
+
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, mark: bytes) -> Iterator[Path]:
     """A temporary file beside `path` to write to; it takes the place of `path` at the end.
 
-    When anything fails, `path` stays as it was. The content and the new name are on the disk when
-    this returns.
+    When anything fails, `path` stays as it was; it is replaced only if `require_replaceable`
+    allows it. The content and the new name are on the disk when this returns.
     """
+    require_replaceable(path, mark)
     prefix = f".{path.name[:80]}."
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".partial")
     os.close(handle)

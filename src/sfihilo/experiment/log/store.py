@@ -12,6 +12,7 @@ file systems: their locks and syncs cannot be trusted.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 import time
@@ -71,6 +72,8 @@ class Log:
         self._closed = False
         self._seen = False
         self._connection: sqlite3.Connection | None = None
+        self._process = os.getpid()
+        self._abandoned: list[sqlite3.Connection] = []
 
     @classmethod
     def open(cls, path: str | Path, *, read_only: bool = False) -> Log:
@@ -276,9 +279,14 @@ class Log:
     def _alive(self) -> sqlite3.Connection:
         if self._closed:
             raise ValueError(f"the log {self.path} is closed")
+        if self._connection is not None and self._process != os.getpid():
+            # SQLite forbids to use, and even to close, a connection in a forked child.
+            self._abandoned.append(self._connection)
+            self._connection = None
         if self._connection is None:
             try:
                 self._connection = self._connect()
+                self._process = os.getpid()
             except FAULTS as error:
                 raise _translated(error, self.path) from error
         return self._connection
@@ -303,8 +311,10 @@ class Log:
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None:
+        if connection is not None and self._process == os.getpid():
             connection.close()
+        elif connection is not None:
+            self._abandoned.append(connection)
 
 
 def _append(
@@ -342,7 +352,7 @@ def _same(stored: Event, content: Mapping[str, Any]) -> Event:
     before = (stored.kind, canonical(stored.body), stored.actor)
     if before != (content["kind"], content["body"], content["actor"]):
         raise KeyConflictError(
-            f"key {content['key']!r} of session {stored.session!r} already stands for event "
+            f"key {content['key']!r} of session {stored.session!r} already identifies event "
             f"{stored.number} ({stored.kind}), which has another content"
         )
     return stored
@@ -352,7 +362,7 @@ def _require_unused(connection: sqlite3.Connection, session: str, key: str) -> N
     """Raise if another session was begun under this key, also by somebody faster just now."""
     stored = _begun(connection, key)
     if stored is not None and stored.session != session:
-        raise KeyConflictError(f"key {key!r} already stands for session {stored.session!r}")
+        raise KeyConflictError(f"key {key!r} already identifies session {stored.session!r}")
 
 
 def _begun(connection: sqlite3.Connection, key: str) -> Event | None:

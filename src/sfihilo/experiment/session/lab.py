@@ -6,7 +6,8 @@ import json
 import platform
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -14,13 +15,13 @@ from types import TracebackType
 from typing import Any, TypedDict, Unpack
 
 from sfihilo.experiment.log.chain import Verdict
-from sfihilo.experiment.log.errors import KeyConflictError, LogError, StaleError
+from sfihilo.experiment.log.errors import DamagedError, KeyConflictError, LogError, StaleError
 from sfihilo.experiment.log.event import FIELDS, Event, canonical
 from sfihilo.experiment.log.store import Log
+from sfihilo.experiment.output.text import counted
 from sfihilo.experiment.session.record import Protocol, Record, fold, opened
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.states import Snapshots
-from sfihilo.experiment.session.trial import counted
 from sfihilo.experiment.space.preflight import check_new
 from sfihilo.experiment.space.space import Space
 from sfihilo.learner import begin
@@ -181,7 +182,19 @@ class Lab:
         events = list(self.log.events(session))
         if not events:
             raise ValueError(f"session: expected one of {self.sessions()}, got {session!r}")
-        return fold(events)
+        with reading(session):
+            return fold(events)
+
+    def records(self) -> tuple[dict[str, Record], dict[str, str]]:
+        """The record of every session that can be read, and for each other one the reason."""
+        records: dict[str, Record] = {}
+        unreadable: dict[str, str] = {}
+        for name in self.sessions():
+            try:
+                records[name] = self.record(name)
+            except (ValueError, DamagedError) as error:
+                unreadable[name] = str(error)
+        return records, unreadable
 
     def export(
         self,
@@ -254,6 +267,16 @@ class Lab:
         self, name: str, body: Mapping[str, Any], key: str | None, actor: str | None
     ) -> None:
         self.log.append(name, "opened", body, key=key, expected=0, actor=actor, begins=True)
+
+
+@contextmanager
+def reading(session: str) -> Iterator[None]:
+    """Raise ValueError, whatever is wrong with the content of a session's events."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        why = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else error
+        raise ValueError(f"session {session!r} cannot be read: {why}") from error
 
 
 def participant_code(participant: object) -> str:

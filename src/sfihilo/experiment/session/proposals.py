@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sfihilo.experiment.session import forks
 from sfihilo.experiment.session.record import Record, Veto
 from sfihilo.experiment.session.states import Course, Snapshots, StateCache
 from sfihilo.experiment.space.parameter import FloatArray
@@ -43,6 +44,13 @@ class Proposer:
         self._states = StateCache(session, snapshots)
         self._ahead: dict[str, Future[Proposal]] = {}
         self._worker: ThreadPoolExecutor | None = None
+        forks.watch(self)
+
+    def after_fork(self) -> None:
+        """Forget what a thread of the parent process was preparing."""
+        self._states.after_fork()
+        self._ahead = {}
+        self._worker = None
 
     def state(self, record: Record) -> State:
         """The learner after every round of the record."""

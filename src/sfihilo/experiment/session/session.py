@@ -18,6 +18,7 @@ import numpy as np
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.log.store import Log
 from sfihilo.experiment.output.advice import Advice, advise
+from sfihilo.experiment.output.text import counted
 from sfihilo.experiment.session import decide, loop
 from sfihilo.experiment.session.commit import Decision, SessionLog
 from sfihilo.experiment.session.decide import UNCHANGED as UNCHANGED
@@ -25,7 +26,7 @@ from sfihilo.experiment.session.decide import Draft, Refusal, trial_number
 from sfihilo.experiment.session.proposals import Proposal, Proposer, proposal
 from sfihilo.experiment.session.record import Record, redo_target, undo_target
 from sfihilo.experiment.session.states import Snapshots
-from sfihilo.experiment.session.trial import Source, Trial, counted
+from sfihilo.experiment.session.trial import Source, Trial
 from sfihilo.history import CHOICES, Choice
 from sfihilo.learner import State
 

@@ -23,13 +23,15 @@ import numpy as np
 
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.rounds import Digests, Round, rounds_of
-from sfihilo.history import Query, Response
+from sfihilo.history import FloatArray, Query, Response
 from sfihilo.learner import State, begin, tell
 from sfihilo.saved import load, save
 from sfihilo.settings import Settings
 
 KEPT_STATES = 12
 SNAPSHOT_EVERY = 8  # rounds: what a reopened session may have to be told again
+
+LARGEST_FILE = 2**28  # bytes
 
 
 @dataclass(frozen=True)
@@ -38,19 +40,30 @@ class Snapshots:
 
     folder: Path | None
 
-    def read(self, session: str, names: Sequence[str]) -> tuple[int, State] | None:
-        """The cached state and its number of rounds, or None if its digest is not in `names`."""
-        path = self._path(session)
+    def read(
+        self, record: Record, rounds: Sequence[Round], names: Sequence[str]
+    ) -> tuple[int, State] | None:
+        """The cached state and its number of rounds, or None if it does not fit the record.
+
+        It fits if its digest is in `names`, if the record holds its fingerprint (the learner's
+        state had it when a trial was asked), and if it was told the same rounds. So a file that was
+        changed or exchanged is ignored, and the rounds are told again.
+        """
+        path = self._path(record.session)
         if path is None:
             return None
+        fingerprints = {trial.model.get("fingerprint") for trial in record.trials}
         try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-            text = stored["state"]
-            if hashlib.sha256(text.encode()).hexdigest() != stored["sha256"]:
+            if not path.is_file() or path.stat().st_size > LARGEST_FILE:
                 return None
-            return names.index(stored["digest"]), load(text)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            count = names.index(stored["digest"])
+            if hashlib.sha256(stored["state"].encode()).hexdigest() not in fingerprints:
+                return None
+            state = load(stored["state"])
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return None
+        return (count, state) if _was_told(state, rounds[:count]) else None
 
     def write(self, session: str, name: str, state: State) -> None:
         """Replace the session's file; a full or read-only disk is no reason to stop a session."""
@@ -58,13 +71,9 @@ class Snapshots:
         if path is None:
             return
         text = save(state)
-        stored = {
-            "digest": name,
-            "sha256": hashlib.sha256(text.encode()).hexdigest(),
-            "state": text,
-        }
+        stored = {"digest": name, "state": text}
         with suppress(OSError):
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".snapshot-")
             try:
                 with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -78,6 +87,22 @@ class Snapshots:
             return None
         readable = re.sub(r"[^A-Za-z0-9_-]", "_", session)[:80]
         return self.folder / f"{readable}-{hashlib.sha256(session.encode()).hexdigest()[:12]}.json"
+
+
+def _was_told(state: State, rounds: Sequence[Round]) -> bool:
+    """Whether the state's history consists of exactly these rounds."""
+    history = state.history
+    return len(history.choices) == len(rounds) and all(
+        np.array_equal(history.policies[index], told.policy)
+        and np.array_equal(history.outcomes[index], _row(told, history.outcomes), equal_nan=True)
+        and history.choices[index] == told.choice
+        for index, told in enumerate(rounds)
+    )
+
+
+def _row(told: Round, outcomes: FloatArray) -> FloatArray:
+    missing = np.full(outcomes.shape[1], np.nan)
+    return missing if told.outcome is None else np.array(told.outcome, dtype=float)
 
 
 class Course(NamedTuple):
@@ -98,6 +123,10 @@ class StateCache:
         self._digests = Digests()
         self._saved = 0  # rounds of the snapshot on the disk
         self._reached: tuple[int, str] | None = None
+        self._lock = Lock()
+
+    def after_fork(self) -> None:
+        """Forget a lock that a thread of the parent process may hold."""
         self._lock = Lock()
 
     def course(self, record: Record) -> Course:
@@ -138,7 +167,7 @@ class StateCache:
                 if names[number] in self._states:
                     self._states.move_to_end(names[number])
                     return number, self._states[names[number]]
-        found = self._snapshots.read(self._session, names)
+        found = self._snapshots.read(course.record, course.rounds, names)
         if found is None:
             record = course.record
             found = 0, begin(Settings.from_dict(dict(record.settings)), record.seed)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from sfihilo.experiment.output.text import counted as counted  # until the commands import it there
 from sfihilo.history import Choice
 
 Source = Literal["learner", "operator", "repeat", "anchor"]
@@ -111,8 +112,3 @@ class Trial:
             "warnings": list(self.warnings),
             "model": dict(self.model),
         }
-
-
-def counted(number: int, what: str) -> str:
-    """A number of things in words: "1 trial", "2 trials"."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
