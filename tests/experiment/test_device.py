@@ -207,11 +207,12 @@ def test_random_operators_never_get_an_unsafe_command(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("tenth", range(10))
 def test_random_operators_never_get_an_unsafe_command_in_twenty_thousand_operations(
-    folder: Path,
+    folder: Path, tenth: int
 ) -> None:
-    done = operate(folder, operations=20_000, per_session=100, seed=10_000)
+    done = operate(folder, operations=2_000, per_session=100, seed=10_000 + 100 * tenth)
     print(dict(done))
-    assert done["trials"] > 2_000
-    assert done["asked where the device is"] > 20
-    assert min(done[name] for name in ("place", "redo", "withdraw", "amend", "reopen", "run")) > 50
+    assert done["trials"] > 200
+    assert done["asked where the device is"] > 5
+    assert min(done[name] for name in ("place", "redo", "withdraw", "amend", "reopen", "run")) > 5

@@ -316,6 +316,34 @@ def test_amending_to_missing_takes_the_next_comparison_along(session: Session) -
     assert session.state.round == 4
 
 
+def test_partly_measured_outcome_reaches_the_learner_with_its_answer(session: Session) -> None:
+    for step in range(3):
+        finish(session, "new", 0.1 * step)
+    trial = session.ask()
+    session.measure(trial, good(session, 0.2) | {"comfort": None})
+    session.choose(trial, "previous")
+    history = session.state.history
+    assert np.isnan(history.outcomes[3]).tolist() == [False, True]
+    assert len(session.state.inverse.labels) == 3
+    assert session.record.anchor_trial == session.trials[3]
+    following = session.ask()
+    assert following.compare_with == 4
+    assert following.asks_choice
+
+
+def test_outcome_that_was_never_measured_leaves_nothing_to_compare_with(session: Session) -> None:
+    for step in range(4):
+        trial = session.ask()
+        assert not trial.asks_choice
+        session.measure(trial, good(session, 0.1 * step) | {"comfort": None})
+    state = session.state
+    assert state.forward.measurements.tolist() == [4, 0]
+    assert state.history.anchor is None
+    assert session.record.anchor_trial is None
+    session.measure(session.ask(), good(session))
+    assert session.ask().asks_choice
+
+
 def test_a_late_outcome_comes_as_an_amendment(session: Session) -> None:
     finish(session)
     trial = session.measure(session.ask(), None)
@@ -431,6 +459,7 @@ def test_drift_mode_is_a_session_setting(lab: Lab) -> None:
 
 def test_a_closed_session_can_only_be_read(session: Session) -> None:
     finish(session)
+    finish(session, "new", 0.1)
     session.note("went well")
     session.close("done")
     calls: list[Callable[[], object]] = [
@@ -444,7 +473,7 @@ def test_a_closed_session_can_only_be_read(session: Session) -> None:
         with pytest.raises(ValueError, match="closed"):
             call()
     assert session.record.notes[0][2] == "went well"
-    assert session.recommend().trials == 1
+    assert session.recommend().trials == 2
 
 
 def test_the_same_key_does_nothing_twice(session: Session) -> None:

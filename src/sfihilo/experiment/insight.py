@@ -142,7 +142,8 @@ def answer_hits(record: Record) -> tuple[np.ndarray, np.ndarray]:
         for trial in record.trials
         if trial.number in used
         and trial.choice != "same"
-        and trial.model["chance_new"] not in (None, 0.5)
+        and trial.model["chance_new"] is not None
+        and abs(trial.model["chance_new"] - 0.5) > 1e-9  # averages of 0.5 round
     ]
     return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
 

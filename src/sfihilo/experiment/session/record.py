@@ -7,7 +7,7 @@ has the other half: which events may be written now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -112,11 +112,9 @@ class Record:
 
     @property
     def anchor_trial(self) -> Trial | None:
-        """The last trial whose whole outcome is known: what a new one is compared with."""
-        for trial in reversed(self.trials):
-            if trial.ended and trial.whole_outcome is not None:
-                return trial
-        return None
+        """The trial that a new one is compared with (`with_anchors`)."""
+        anchors = [anchor for _, _, anchor in with_anchors(self)]
+        return anchors[-1] if anchors else None
 
     @property
     def last_walked(self) -> Trial | None:
@@ -147,6 +145,24 @@ class Record:
         if self.closed:
             return "closed"
         return "interrupted" if self.interrupted else "open"
+
+
+def with_anchors(record: Record) -> Iterator[tuple[Trial, Trial | None, Trial | None]]:
+    """Each trial that the learner is told, with its anchor before and after that trial.
+
+    The anchor is the last trial with a measured outcome. There is none as long as some outcome was
+    never measured: the learner could not tell what it was in the anchor (`History.anchor`).
+    """
+    anchor: Trial | None = None
+    measured: set[str] = set()
+    for trial in record.trials:
+        if not trial.ended or trial.ending == "undone":
+            continue
+        before = anchor
+        if trial.known_outcome:
+            measured |= trial.known_outcome.keys()
+            anchor = trial if measured == set(record.space.outcomes) else None
+        yield trial, before, anchor
 
 
 def fold(events: Sequence[Event], functions: Iterable[Callable[..., bool]] = ()) -> Record:
@@ -276,7 +292,7 @@ def _measured(record: Record, event: Event) -> Record:
         outcome=_ordered(record, body["outcome"]),
         warnings=(*record.trial(number).warnings, *body["warnings"]),
     )
-    due = record.reanchor_due and record.trial(number).whole_outcome is None
+    due = record.reanchor_due and not record.trial(number).known_outcome
     return replace(record, reanchor_due=due)
 
 

@@ -12,33 +12,34 @@ import json
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from sfihilo.experiment.session.record import Record
+from sfihilo.experiment.session.record import Record, with_anchors
 from sfihilo.history import Choice
 from sfihilo.learner import STATE_VERSION
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round in the learner's unit cubes."""
+    """One round in the learner's unit cubes; None for each number that was not measured."""
 
     policy: tuple[float, ...]
-    outcome: tuple[float, ...] | None
+    outcome: tuple[float | None, ...] | None
     choice: Choice | None
 
 
 def rounds_of(record: Record) -> tuple[Round, ...]:
     """What the learner is told of a record."""
     rounds = []
-    anchor: int | None = None
-    for trial in record.trials:
-        if not trial.ended or trial.ending == "undone":
-            continue
-        values = trial.whole_outcome
-        outcome = None if values is None else record.space.unit_values(values)
-        comparable = trial.asks_choice and trial.compare_with == anchor
-        rounds.append(Round(trial.unit, outcome, trial.learned_choice if comparable else None))
-        if outcome is not None:
-            anchor = trial.number
+    for trial, anchor, _ in with_anchors(record):
+        known = trial.known_outcome
+        outcome = tuple(
+            part.to_unit(known[name]) if name in known else None
+            for name, part in record.space.outcomes.items()
+        )
+        comparable = (
+            trial.asks_choice and anchor is not None and trial.compare_with == anchor.number
+        )
+        choice = trial.learned_choice if comparable else None
+        rounds.append(Round(trial.unit, outcome if known else None, choice))
     return tuple(rounds)
 
 

@@ -140,7 +140,8 @@ class StateCache:
         for number in range(known, len(course.rounds)):
             new = course.rounds[number]
             query = Query(state.round, np.array(new.policy), state.history.anchor)
-            outcome = None if new.outcome is None else np.array(new.outcome)
+            # None becomes NaN: not measured.
+            outcome = None if new.outcome is None else np.array(new.outcome, dtype=float)
             state = tell(state, query, Response(outcome, new.choice))
             self._keep(course.names[number + 1], state)
         return state

@@ -62,6 +62,13 @@ class Trial:
         return known if len(known) == len(self.outcome) else None
 
     @property
+    def known_outcome(self) -> dict[str, float]:
+        """The outcomes that were measured, if the trial counts."""
+        if self.outcome is None or self.ending in TAKEN_OUT:
+            return {}
+        return {name: value for name, value in self.outcome.items() if value is not None}
+
+    @property
     def learned_choice(self) -> Choice | None:
         """The answer, unless the trial was taken out."""
         return None if self.ending in TAKEN_OUT else self.choice
