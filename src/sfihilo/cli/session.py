@@ -36,7 +36,7 @@ from sfihilo.cli.session_common import (
 )
 from sfihilo.experiment.log.recovery import recover as recover_file
 from sfihilo.experiment.log.store import verify as verify_file
-from sfihilo.experiment.session.border import counted
+from sfihilo.experiment.output.text import counted
 from sfihilo.experiment.session.record import Protocol
 from sfihilo.experiment.space.parameter import finite_number
 from sfihilo.experiment.space.space import read_toml, space_from_tables

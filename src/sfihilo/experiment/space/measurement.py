@@ -1,7 +1,7 @@
-"""Which measurements are believed: the border between devices or people and the model.
+"""Validates measurements before the model sees them.
 
 A value is refused rather than repaired. What was refused is described in plain text, so that it can
-be recorded whatever it was (NaN, a bool, a number of 10,000 digits, a foreign object).
+be recorded whatever it was (NaN, a bool, a number of 10,000 digits, any other object).
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class BadMeasurementError(ValueError):
 
 @dataclass(frozen=True)
 class Measurement:
-    """An accepted measurement; None stands for an outcome that could not be measured."""
+    """An accepted measurement; None means that an outcome could not be measured."""
 
     values: Mapping[str, float | None] | None
     warnings: tuple[str, ...] = ()
 
 
 def accepted(space: Space, values: object) -> Measurement:
-    """The measurement, or `BadMeasurementError` with every reason against it.
+    """The validated measurement; raises `BadMeasurementError` with every reason against it.
 
-    None as a whole, or for one outcome, says that it could not be measured. A name left out is an
-    error: silence may be a typing mistake.
+    None as a whole, or for one outcome, means that it could not be measured. A name left out is an
+    error: it may be a typing mistake.
     """
     if values is None:
         return Measurement(None)
@@ -74,7 +74,7 @@ def accepted(space: Space, values: object) -> Measurement:
 
 
 def described(values: object) -> Any:
-    """Any object as bounded plain text, for the record of what was refused."""
+    """Any object as plain text of bounded length, for the record of what was refused."""
     if isinstance(values, Mapping):
         items = list(values.items())[:MOST_NAMES_SHOWN]
         return {shortened(name): shortened(value) for name, value in items}
@@ -93,9 +93,9 @@ def _inside(outcome: Outcome, name: str, value: object) -> float:
 
 
 def _hint(outcome: Outcome, number: float) -> str:
-    """Says so when another unit would explain a value that is far out of range.
+    """A remark if another unit would explain a value that is far out of range, or nothing.
 
-    Far: by more than half of the factor's orders of magnitude. 11 where 10 is the most is no unit.
+    Far: by more than half of the factor's orders of magnitude; 11 on a scale to 10 is not far.
     """
     low, high = outcome.accepted
     bound = high if number > high else low
