@@ -123,10 +123,17 @@ def test_snapshots_are_for_the_owner_only(folder: Path) -> None:
 
 
 FORK = """
-import os, sys, warnings
+import os, threading, time, warnings
 warnings.simplefilter("ignore")
 from sfihilo.experiment import Lab
+from sfihilo.experiment.session import proposals
 from tests.experiment.people import EXOSKELETON, LEAN, finish, good, memory_folder
+ask = proposals.ask
+def slow(*given):
+    if threading.current_thread() is not threading.main_thread():
+        time.sleep(1)  # the fork comes in the middle of the preparation
+    return ask(*given)
+proposals.ask = slow
 with memory_folder() as folder, Lab(folder / "lab.db") as lab:
     session = lab.create(EXOSKELETON, "P1", 1, settings=LEAN)
     finish(session)

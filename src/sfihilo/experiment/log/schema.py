@@ -19,7 +19,14 @@ from types import MappingProxyType
 from typing import Any
 
 from sfihilo.experiment.files import create_empty
-from sfihilo.experiment.log.errors import NotALogError
+from sfihilo.experiment.log.errors import (
+    BusyError,
+    DamagedError,
+    DiskFailureError,
+    LogError,
+    NotALogError,
+    ReadOnlyError,
+)
 from sfihilo.experiment.log.event import FIELDS, GENESIS
 
 APPLICATION = 0x53464948  # "SFIH"
@@ -32,6 +39,14 @@ SYNCHRONOUS = "EXTRA"
 FAULTS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
 LARGEST_ROW = 64 * 2**20  # bytes: what a damaged size may make SQLite allocate; events are small
 PATIENCE = 5.0  # seconds that a second writer, or a reader during a commit, waits
+
+DAMAGE = (
+    sqlite3.SQLITE_ERROR,  # a table is missing
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_CONSTRAINT,  # the head is not where the events end
+    sqlite3.SQLITE_TOOBIG,  # a damaged size
+)
 
 # previous and hash come first: their 64 characters each give a cell a mark that recovery looks for.
 TABLES = f"""
@@ -99,6 +114,18 @@ def is_busy(error: BaseException) -> bool:
     """Whether an error says that another process holds the file, and nothing about its content."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def translated(error: Exception, path: Path) -> LogError:
+    """The error for the caller that an error of SQLite amounts to."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if is_busy(error):
+        return BusyError(f"{path} is in use by another writer; nothing was written, try again")
+    if code == sqlite3.SQLITE_READONLY:
+        return ReadOnlyError(f"{path} cannot be written, or was moved or deleted: {error}")
+    if code in DAMAGE:
+        return DamagedError(f"{path} is not an intact log: {words(error)}")
+    return DiskFailureError(f"{path}: {error}; not acknowledged, repeat with the same key")
 
 
 def words(error: BaseException) -> str:

@@ -27,11 +27,8 @@ from sfihilo.experiment.log import identity, recovery, schema
 from sfihilo.experiment.log.audit import audit, verify
 from sfihilo.experiment.log.chain import Verdict
 from sfihilo.experiment.log.errors import (
-    BusyError,
     DamagedError,
-    DiskFailureError,
     KeyConflictError,
-    LogError,
     ReadOnlyError,
     ReplacedError,
     StaleError,
@@ -51,13 +48,6 @@ __all__ = ["Event", "Log", "Verdict", "verify"]
 
 Result = TypeVar("Result")
 COLUMNS = ", ".join(FIELDS)
-DAMAGE = (
-    sqlite3.SQLITE_ERROR,  # a table is missing
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_CONSTRAINT,  # the head is not where the events end
-    sqlite3.SQLITE_TOOBIG,  # a damaged size
-)
 BATCH = 500  # rows read at once: no reader holds a lock while its caller works
 
 
@@ -273,7 +263,7 @@ class Log:
                 if connection.in_transaction or isinstance(error, FAULTS):
                     self._drop()  # a connection that saw an error is not trusted again
                 if isinstance(error, FAULTS):
-                    raise _translated(error, self.path) from error
+                    raise schema.translated(error, self.path) from error
                 raise
 
     def _alive(self) -> sqlite3.Connection:
@@ -288,7 +278,7 @@ class Log:
                 self._connection = self._connect()
                 self._process = os.getpid()
             except FAULTS as error:
-                raise _translated(error, self.path) from error
+                raise schema.translated(error, self.path) from error
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
@@ -421,15 +411,3 @@ def _check_end(connection: sqlite3.Connection, path: Path) -> None:
     ).fetchone()
     if row is None or row[:2] != row[2:]:
         raise DamagedError(f"{path}: the last event is not the one its head names; run a verify")
-
-
-def _translated(error: Exception, path: Path) -> LogError:
-    """The error for the caller that an error of SQLite amounts to."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-    if schema.is_busy(error):
-        return BusyError(f"{path} is in use by another writer; nothing was written, try again")
-    if code == sqlite3.SQLITE_READONLY:
-        return ReadOnlyError(f"{path} cannot be written, or was moved or deleted: {error}")
-    if code in DAMAGE:
-        return DamagedError(f"{path} is not an intact log: {schema.words(error)}")
-    return DiskFailureError(f"{path}: {error}; not acknowledged, repeat with the same key")

@@ -207,9 +207,12 @@ class Lab:
 
         return export(self, folder, sessions, formats)
 
-    def verify(self) -> Verdict:
-        """Check the whole record; names the first bad event."""
-        return self.log.verify()
+    def verify(self, head: str | None = None) -> Verdict:
+        """Check the whole record; names the first bad event.
+
+        With `head`, a hash that `lab.log.head()` returned earlier, the record must contain it.
+        """
+        return self.log.verify(head)
 
     def identify(self, participant: str, identity: Mapping[str, Any]) -> None:
         """Keep who a participant is, apart from the record."""
