@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
-from scipy.stats import norm
+import scipy
 
 from sfihilo.checks import positive, within
 from sfihilo.feasible import Feasible
@@ -180,7 +179,7 @@ def _describe(
 ) -> Recommendation:
     prediction = forward.predict(policy[None])
     mean, deviation = prediction.mean[0], np.sqrt(prediction.variance[0])
-    reach = norm.ppf(0.5 + settings.interval / 2) * deviation
+    reach = scipy.special.ndtri(0.5 + settings.interval / 2) * deviation
     outcomes = sample(mean, prediction.variance[0], normals)
     rewards = posterior.reward_samples(outcomes).mean(axis=0)
     tail = (1 - settings.interval) / 2

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from sfihilo.forward import ForwardSettings, Hyperparameters, standardisation
 from sfihilo.forward.factor import add_to_diagonal
