@@ -229,7 +229,7 @@ def test_one_pair_ten_thousand_times(preset: str, labels: str) -> None:
 def at_sharpness(belief: InverseBelief, log_sharpness: float) -> InverseBelief:
     """The same weights with another sharpness, and the curvature that goes with it."""
     margins = np.exp(np.clip(log_sharpness, -300, 50)) * (belief.differences @ belief.weights)
-    terms = likelihood_terms(margins, belief.labels, belief.settings.tie_odds)
+    terms = likelihood_terms(margins, belief.answers)
     mode = np.append(belief.weights, log_sharpness)
     return replace(belief, centre=mode, curvature=terms.curvature)
 

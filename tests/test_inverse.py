@@ -19,7 +19,7 @@ from sfihilo.inverse.features import (
     LandmarkFeatures,
     LinearFeatures,
 )
-from sfihilo.inverse.likelihood import likelihood_terms
+from sfihilo.inverse.likelihood import Answers, likelihood_terms
 from sfihilo.inverse.posterior import reward_posterior
 from tests.small import own_features
 
@@ -115,7 +115,7 @@ def test_curvature_from_the_whole_hessian() -> None:
     )
     sharpness = np.exp(theta[-1])
     margins = sharpness * (belief.differences @ theta[:-1])
-    slope = likelihood_terms(margins, belief.labels, 1.0).slope
+    slope = likelihood_terms(margins, Answers.ungraded(belief.labels, 1.0)).slope
     bend = np.zeros((size, size))
     bend[:-1, -1] = bend[-1, :-1] = sharpness * (slope @ belief.differences)
     bend[-1, -1] = slope @ margins
@@ -126,9 +126,9 @@ def test_curvature_from_the_whole_hessian() -> None:
 def test_davidson_probabilities_sum_to_one(odds: float) -> None:
     margins = np.linspace(-30, 30, 121)
     ones = np.ones_like(margins)
-    same = np.exp(-likelihood_terms(margins, 0 * ones, odds).value)
-    first = np.exp(-likelihood_terms(margins, ones, odds).value)
-    second = np.exp(-likelihood_terms(margins, -ones, odds).value)
+    same = np.exp(-likelihood_terms(margins, Answers.ungraded(0 * ones, odds)).value)
+    first = np.exp(-likelihood_terms(margins, Answers.ungraded(ones, odds)).value)
+    second = np.exp(-likelihood_terms(margins, Answers.ungraded(-ones, odds)).value)
     # Given that the answer is decisive, it is the paper's logistic one.
     assert first + second == pytest.approx(ones)
     assert first == pytest.approx(expit(margins))
@@ -141,7 +141,7 @@ def test_davidson_probabilities_sum_to_one(odds: float) -> None:
 @pytest.mark.parametrize("label", [1.0, -1.0, 0.0])
 @pytest.mark.parametrize("margin", [-1e6, -2000.0, -800.0, -40.0, 0.0, 40.0, 800.0, 2000.0, 1e6])
 def test_far_margins(label: float, margin: float) -> None:
-    terms = likelihood_terms(np.array([margin]), np.array([label]), 1.0)
+    terms = likelihood_terms(np.array([margin]), Answers.ungraded(np.array([label])))
     expected = abs(margin) / 2 if label == 0 else max(-label * margin, 0.0)
     assert terms.value[0] == pytest.approx(expected, rel=1e-6, abs=1.2)
     assert 0 <= terms.curvature[0] <= 0.25
@@ -152,7 +152,7 @@ def test_far_margins(label: float, margin: float) -> None:
 def test_slopes_and_curvatures_of_one_answer(margin: float, label: float, odds: float) -> None:
     step = 1e-4
     shifted = margin + step * np.array([-1.0, 0.0, 1.0])
-    terms = likelihood_terms(shifted, np.full(3, label), odds)
+    terms = likelihood_terms(shifted, Answers.ungraded(np.full(3, label), odds))
     assert terms.slope[1] == pytest.approx((terms.value[2] - terms.value[0]) / 2e-4, abs=1e-6)
     assert terms.curvature[1] == pytest.approx((terms.slope[2] - terms.slope[0]) / 2e-4, abs=1e-6)
 

@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import log_expit
 
 from sfihilo.history import FloatArray
+from sfihilo.inverse.likelihood import Answers
 from sfihilo.inverse.variational import VariationalFit, variational_fit, weight_precision
 
 
@@ -19,7 +20,9 @@ def problem(comparisons: int, features: int, seed: int = 0) -> tuple[FloatArray,
 
 def solved(scaled: FloatArray, labels: FloatArray, tolerance: float = 1e-6) -> VariationalFit:
     start = np.zeros(scaled.shape[1]), np.full(len(scaled), 0.1)
-    return variational_fit(scaled, labels, 1.0, *start, iterations=500, tolerance=tolerance)
+    return variational_fit(
+        scaled, Answers.ungraded(labels), *start, iterations=500, tolerance=tolerance
+    )
 
 
 def bound_by_quadrature(
@@ -85,8 +88,8 @@ def test_one_pair_told_alike_many_times_converges(repeats: int, sharpness: float
     row = np.exp(sharpness) * np.random.default_rng(0).standard_normal(16) / 8
     scaled, labels = np.tile(row, (repeats, 1)), np.ones(repeats)
     start = np.zeros(16), np.full(repeats, 0.1)
-    some = variational_fit(scaled, labels, 1.0, *start, iterations=40)
-    more = variational_fit(scaled, labels, 1.0, *start, iterations=400)
+    some = variational_fit(scaled, Answers.ungraded(labels), *start, iterations=40)
+    more = variational_fit(scaled, Answers.ungraded(labels), *start, iterations=400)
     # Any Gaussian beats the prior, under which the labels are coin flips.
     assert some.bound > -30
     assert more.bound >= some.bound
@@ -109,7 +112,7 @@ def test_where_it_stops_it_is_as_good_as_at_the_end(comparisons: int, features: 
     """The bound as promised, and margins within a tenth of their standard deviation."""
     scaled, labels = problem(comparisons, features, seed=5)
     start = np.zeros(features), np.full(comparisons, 0.1)
-    usual = variational_fit(scaled, labels, 1.0, *start, iterations=40)
+    usual = variational_fit(scaled, Answers.ungraded(labels), *start, iterations=40)
     end = solved(scaled, labels, tolerance=1e-9)
     assert end.bound - 0.002 < usual.bound <= end.bound + 1e-4
     covariance = np.linalg.inv(weight_precision(scaled, end.curvature))
@@ -129,7 +132,7 @@ def test_a_warm_start_takes_few_iterations(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("sfihilo.inverse.variational.weight_precision", count)
     curvature = np.append(before.curvature, 0.1)
-    variational_fit(scaled, labels, 1.0, before.weights, curvature, iterations=40)
+    variational_fit(scaled, Answers.ungraded(labels), before.weights, curvature, iterations=40)
     assert 2 <= len(counted) <= 5
 
 
@@ -144,7 +147,9 @@ def test_a_first_step_that_gains_little_is_not_the_end(seed: int, step: float) -
     start = before.weights * np.exp(-step / 2), before.curvature
     sharper = np.exp(step) * scaled
     fits = [
-        variational_fit(sharper, labels, 1.0, *start, iterations=100, tolerance=tolerance)
+        variational_fit(
+            sharper, Answers.ungraded(labels), *start, iterations=100, tolerance=tolerance
+        )
         for tolerance in (0.03, 1e-7)
     ]
     assert fits[0].bound > fits[1].bound - 0.1

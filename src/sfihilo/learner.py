@@ -104,7 +104,23 @@ def keep_freed_arrays() -> None:
 
 @checked_floats
 def begin(settings: Settings, seed: int) -> State:
-    """The state before the first query."""
+    """Return the state before the first query.
+
+    Args:
+        settings: what is learned and how; `Settings.paper(...)` is the paper to the letter.
+        seed: a whole number from 0. The same seed and the same responses give the same queries.
+
+    Returns:
+        A frozen `State` of round 0.
+
+    Raises:
+        ValueError: the seed is not a whole number from 0, or the rule is unknown.
+
+    Example:
+        >>> from sfihilo import Settings, begin
+        >>> begin(Settings(policy_dim=2, outcome_dim=3), seed=0).round
+        0
+    """
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ValueError(f"seed: expected a whole number from 0, got {seed!r}")
     seed = int(seed)
@@ -130,7 +146,21 @@ def begin(settings: Settings, seed: int) -> State:
 
 @checked_floats
 def explain(state: State, feasible: Feasible | None = None) -> Decision:
-    """The next query's policy, with the pool, targets and scores that its rule compared."""
+    """Return the next query's policy, with the pool, targets and scores that its rule compared.
+
+    Args:
+        state: what is known so far.
+        feasible: which policies are allowed now; None allows the whole unit cube.
+
+    Returns:
+        A `Decision`; its `policy` is that of `ask(state, feasible)`.
+
+    Example:
+        >>> from sfihilo import Settings, ask, begin, explain
+        >>> state = begin(Settings(policy_dim=2, outcome_dim=3), seed=0)
+        >>> bool((explain(state).policy == ask(state).policy).all())
+        True
+    """
     feasible = _feasible_set(feasible)
     settings, anchor = state.settings, state.history.anchor
 
@@ -158,14 +188,56 @@ def explain(state: State, feasible: Feasible | None = None) -> Decision:
 
 
 def ask(state: State, feasible: Feasible | None = None) -> Query:
-    """The next query: the policy to execute, and the outcome to compare with."""
+    """Return the next query: the policy to execute, and the outcome to compare with.
+
+    Asking is pure: asking twice gives the same query, and the state stays as it is.
+
+    Args:
+        state: what is known so far.
+        feasible: which policies are allowed now; None allows the whole unit cube.
+
+    Returns:
+        A `Query` with `policy` in `[0, 1]^policy_dim`. In round 0 its `anchor` is None: there is
+        nothing to compare with yet, and the policy is drawn at random.
+
+    Raises:
+        ValueError: no policy is feasible, or the rule returned one that is not.
+
+    Example:
+        >>> from sfihilo import Feasible, Settings, ask, begin
+        >>> state = begin(Settings(policy_dim=2, outcome_dim=3), seed=0)
+        >>> query = ask(state, Feasible(lower=0.2, upper=0.4))
+        >>> bool((query.policy >= 0.2).all() and (query.policy <= 0.4).all())
+        True
+    """
     policy = explain(state, feasible).policy
     return Query(state.round, np.array(policy, dtype=float), state.history.anchor)
 
 
 @checked_floats
 def tell(state: State, query: Query, response: Response) -> State:
-    """The state after this response to this query; both models refit."""
+    """Return the state after this response to this query; both models are refit.
+
+    Args:
+        state: the state that the query was asked of.
+        query: what `ask` returned, or an own one with the same round and anchor.
+        response: the measured outcome in `[0, 1]^outcome_dim` and the answer; either may be None.
+
+    Returns:
+        The next `State`; the given one stays valid.
+
+    Raises:
+        ValueError: the query is of another round, or a number is outside [0, 1] or not finite.
+
+    Example:
+        >>> from sfihilo import Response, Settings, ask, begin, tell
+        >>> state = begin(Settings(policy_dim=2, outcome_dim=3), seed=0)
+        >>> state = tell(state, ask(state), Response(outcome=[0.2, 0.5, 0.7], choice=None))
+        >>> query = ask(state)
+        >>> state = tell(state, query, Response(outcome=[0.3, 0.4, 0.7], choice="new"))
+        >>> state.round
+        2
+    """
     query, response = _validated(state, query, response)
     history = state.history.append(query, response)
     updated = replace(state, history=history)
@@ -202,7 +274,29 @@ def _sharpness_is_due(history: History) -> bool:
 
 @checked_floats
 def recommend(state: State, feasible: Feasible | None = None) -> Recommendation:
-    """The final policy of eq:final_policy_optimization, over any feasible set."""
+    """Return the policy of the largest expected reward (eq:final_policy_optimization).
+
+    Args:
+        state: what is known so far.
+        feasible: which policies may be recommended; None allows the whole unit cube. It may differ
+            from what was feasible while asking: the reward is learned over outcomes.
+
+    Returns:
+        A `Recommendation`: the policy, its predicted outcome and reward with intervals, and
+        whether it extrapolates.
+
+    Example:
+        >>> from sfihilo import Response, Settings, ask, begin, recommend, tell
+        >>> state = begin(Settings(policy_dim=1, outcome_dim=1), seed=0)
+        >>> for round in range(12):
+        ...     query = ask(state)
+        ...     choice = None if query.anchor is None else "new"
+        ...     if query.anchor is not None and query.policy[0] < query.anchor[0]:
+        ...         choice = "previous"
+        ...     state = tell(state, query, Response(query.policy, choice))
+        >>> bool(recommend(state).policy[0] > 0.5)
+        True
+    """
     return final_policy(
         state.settings.selection,
         state.forward,

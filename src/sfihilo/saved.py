@@ -19,7 +19,14 @@ from sfihilo.settings import Settings
 
 
 def save(state: State) -> str:
-    """The state as text; floats are written so that they read back exactly."""
+    """Return the state as JSON text; floats are written so that they read back exactly.
+
+    Example:
+        >>> from sfihilo import Settings, ask, begin, load, save
+        >>> state = begin(Settings(policy_dim=2, outcome_dim=3), seed=0)
+        >>> bool((ask(load(save(state))).policy == ask(state).policy).all())
+        True
+    """
     return json.dumps(
         {
             "format": 1,
@@ -41,7 +48,11 @@ def save(state: State) -> str:
 
 @checked_floats
 def load(text: str) -> State:
-    """The state that `save` wrote: the same next query, to the last bit."""
+    """Return the state that `save` wrote: the same next query, to the last bit.
+
+    Raises:
+        ValueError: the text is not a saved state, or its parts do not fit together.
+    """
     record: dict[str, Any] = _record(text)
     settings = Settings.from_dict(record["settings"])
     start = begin(settings, record["seed"])

@@ -36,6 +36,7 @@ from sfihilo.inverse.features import (
     landmark_features,
 )
 from sfihilo.inverse.laplace import JointPosterior
+from sfihilo.inverse.likelihood import Answers
 from sfihilo.inverse.variational import TOLERANCE, variational_fit, weight_precision
 
 _SHARPNESS_STEP = 0.4
@@ -131,6 +132,11 @@ class InverseBelief:
         """hat eta."""
         return float(self.centre[-1])
 
+    @property
+    def answers(self) -> Answers:
+        """The labels as the likelihood takes them."""
+        return Answers.ungraded(self.labels, self.settings.tie_odds)
+
     @cached_property
     def prior_precision(self) -> FloatArray:
         """Diagonal, of the weights and the log-sharpness."""
@@ -150,8 +156,7 @@ class InverseBelief:
         """The joint posterior of weights and log-sharpness, given these comparisons."""
         return JointPosterior(
             self.differences,
-            self.labels,
-            self.settings.tie_odds,
+            self.answers,
             self.prior_mean,
             self.prior_precision,
         )
@@ -246,8 +251,7 @@ def _fit_at(
     new = len(belief.labels) - len(belief.curvature)
     fit = variational_fit(
         np.exp(log_sharpness) * settings.weight_std * belief.differences,
-        belief.labels,
-        settings.tie_odds,
+        belief.answers,
         # Where the sharpness moves, margins and weights share the change.
         np.exp((belief.log_sharpness - log_sharpness) / 2) * belief.weights / settings.weight_std,
         np.append(belief.curvature, np.full(new, _FIRST_CURVATURE)),

@@ -6,7 +6,7 @@ Notation
 --------
 theta          Theta            (m + 1,)  the weights, then the log-sharpness
 differences    delta z_i        (p, m)
-labels         I_i              (p,)
+answers        I_i              p of them
 margins        u_i              (p,)      exp(eta) delta z_i^T w
 curvature      lambda_i         (p,)      of the negative log likelihood in the margin
 precision      Lambda_t         (m + 1, m + 1)
@@ -24,7 +24,7 @@ import scipy
 
 from sfihilo.forward.factor import add_to_diagonal
 from sfihilo.history import FloatArray
-from sfihilo.inverse.likelihood import likelihood_terms
+from sfihilo.inverse.likelihood import Answers, likelihood_terms
 
 # exp(30) is beyond any sharpness that data and prior can support; its square fits single precision.
 LARGEST_LOG_SHARPNESS = 30.0
@@ -36,8 +36,7 @@ class JointPosterior(NamedTuple):
     """The unnormalised posterior of Theta = (w, eta)."""
 
     differences: FloatArray
-    labels: FloatArray
-    tie_odds: float
+    answers: Answers
     prior_mean: FloatArray
     prior_precision: FloatArray  # diagonal
 
@@ -45,7 +44,7 @@ class JointPosterior(NamedTuple):
         """Negative log posterior and its gradient."""
         sharpness = np.exp(min(theta[-1], LARGEST_LOG_SHARPNESS))
         margins = sharpness * (self.differences @ theta[:-1])
-        terms = likelihood_terms(margins, self.labels, self.tie_odds)
+        terms = likelihood_terms(margins, self.answers)
         away = theta - self.prior_mean
         pull = self.prior_precision * away
         value = terms.value.sum() + 0.5 * away @ pull  # eq:app_inverse_map_objective
@@ -83,4 +82,4 @@ class JointPosterior(NamedTuple):
         mode = start + scale @ steps
         mode[-1] = min(mode[-1], LARGEST_LOG_SHARPNESS)
         margins = np.exp(mode[-1]) * (self.differences @ mode[:-1])
-        return mode, likelihood_terms(margins, self.labels, self.tie_odds).curvature
+        return mode, likelihood_terms(margins, self.answers).curvature

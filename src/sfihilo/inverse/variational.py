@@ -25,7 +25,7 @@ import numpy as np
 
 from sfihilo.forward.factor import add_to_diagonal, explained_by, inverse_cholesky
 from sfihilo.history import FloatArray
-from sfihilo.inverse.likelihood import averaged_terms
+from sfihilo.inverse.likelihood import Answers, averaged_terms
 
 _SMALLEST = 1e-10
 _LONGEST_STEP = 8.0  # logits
@@ -119,8 +119,7 @@ def weight_precision(scaled: FloatArray, curvature: FloatArray) -> FloatArray:
 
 def variational_fit(
     scaled: FloatArray,
-    labels: FloatArray,
-    tie_odds: float,
+    answers: Answers,
     weights: FloatArray,
     curvature: FloatArray,
     iterations: int,
@@ -138,14 +137,14 @@ def variational_fit(
         )
         variances = np.maximum(covariance.variances(), _SMALLEST)
         margins = scaled @ weights
-        terms = averaged_terms(margins, variances, labels, tie_odds)
+        terms = averaged_terms(margins, variances, answers)
         bound = float(-terms.value.sum() - covariance.divergence() - 0.5 * weights @ weights)
         if best is None or bound >= best.bound:
             best, rate = VariationalFit(weights, curvature, bound), 1.0
             change = covariance.apply(curvature * margins - terms.slope) - weights
             moved = scaled @ change
             capped = min(1, _LONGEST_STEP / max(float(np.abs(moved).max(initial=0)), _SMALLEST))
-            there = averaged_terms(margins + capped * moved, variances, labels, tie_odds)
+            there = averaged_terms(margins + capped * moved, variances, answers)
             wanted = np.maximum(there.curvature, _SMALLEST)
             goal = weights + capped * change, curvature ** (1 - _TAKEN) * wanted**_TAKEN
             # To second order, what a whole step in the mean and in the curvature would gain.
