@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sfihilo.experiment import BadMeasurementError, Lab
-from sfihilo.experiment.log.chain import canonical
+from sfihilo.experiment.log.event import canonical
 from sfihilo.experiment.session.rounds import lessons
 from sfihilo.experiment.space.measurement import accepted, described
 from tests.experiment.people import EXOSKELETON, LEAN, finish, memory_folder

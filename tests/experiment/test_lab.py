@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sfihilo.experiment import Lab, Outcome, Parameter, Space
-from sfihilo.experiment.log.errors import ReadOnly
+from sfihilo.experiment.log.errors import ReadOnlyError
 from tests.experiment.people import EXOSKELETON, LEAN, Person, finish, memory_folder, unit_space
 
 
@@ -113,7 +113,7 @@ def test_reading_only(folder: Path) -> None:
     with Lab(folder / "lab.db", read_only=True) as lab:
         session = lab.open("P1-1")
         assert session.trials[0].status == "complete"
-        with pytest.raises(ReadOnly):
+        with pytest.raises(ReadOnlyError):
             session.ask()
 
 

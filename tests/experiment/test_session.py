@@ -11,7 +11,7 @@ import pytest
 
 from sfihilo import Query, Response, State, ask, begin, tell
 from sfihilo.experiment import Lab, Overtaken, Protocol, Session, Trial
-from sfihilo.experiment.log.errors import KeyConflict
+from sfihilo.experiment.log.errors import KeyConflictError
 from sfihilo.experiment.session import proposals as learning
 from sfihilo.experiment.session import writer
 from sfihilo.experiment.session.rounds import lessons
@@ -458,7 +458,7 @@ def test_the_same_key_with_another_content_is_refused(session: Session) -> None:
         lambda: session.repeat(1, key="k"),
     ]
     for call in calls:
-        with pytest.raises(KeyConflict):
+        with pytest.raises(KeyConflictError):
             call()
     assert len(session.events) == count
 

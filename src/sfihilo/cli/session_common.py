@@ -16,8 +16,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sfihilo.experiment.log.chain import Event
-from sfihilo.experiment.log.errors import Damaged, LogProblem, NotALog
+from sfihilo.experiment.log.errors import DamagedError, LogError, NotALogError
+from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.session.lab import Lab
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.session import Session
@@ -46,10 +46,10 @@ def errors() -> Iterator[None]:
     """Errors as one line and an exit code: 1 the user's, 3 the record's."""
     try:
         yield
-    except (Damaged, NotALog) as problem:
+    except (DamagedError, NotALogError) as problem:
         advice = "'session verify' says where, 'session recover' saves what is intact"
         fail(f"{problem} ({advice})", INTEGRITY_ERROR)
-    except (LogProblem, ValueError, OSError) as problem:
+    except (LogError, ValueError, OSError) as problem:
         fail(str(problem), USER_ERROR)
 
 
@@ -66,7 +66,7 @@ def lab_at(db: Path, *, make: bool = False, actor: str | None = None) -> Iterato
         if not make and not db.exists():
             raise ValueError(f"there is no file {db}: begin with 'session new', or give --db")
         if not make and db.stat().st_size == 0:
-            raise Damaged(f"{db} is empty: no session was ever stored in it, or all were lost")
+            raise DamagedError(f"{db} is empty: no session was ever stored in it, or all were lost")
         with Lab(db, actor=actor) as lab:
             yield lab
 

@@ -1,14 +1,16 @@
 """Sessions with real people: physical space, durable record, safety, export, report."""
 
 from sfihilo.experiment.log.errors import (
-    Busy,
-    Damaged,
-    DiskFailure,
-    KeyConflict,
-    LogProblem,
-    NotALog,
-    ReadOnly,
-    Stale,
+    DEPRECATED,
+    BusyError,
+    DamagedError,
+    DiskFailureError,
+    KeyConflictError,
+    LogError,
+    NotALogError,
+    ReadOnlyError,
+    StaleError,
+    deprecated,
 )
 from sfihilo.experiment.output.advice import Advice
 from sfihilo.experiment.session.journal import Overtaken
@@ -24,22 +26,26 @@ from sfihilo.experiment.space.space import Space
 __all__ = [
     "Advice",
     "BadMeasurementError",
-    "Busy",
-    "Damaged",
-    "DiskFailure",
-    "KeyConflict",
+    "BusyError",
+    "DamagedError",
+    "DiskFailureError",
+    "KeyConflictError",
     "Lab",
-    "LogProblem",
-    "NotALog",
+    "LogError",
+    "NotALogError",
     "Outcome",
     "Overtaken",
     "Parameter",
     "Protocol",
-    "ReadOnly",
+    "ReadOnlyError",
     "Record",
     "Session",
     "Space",
-    "Stale",
+    "StaleError",
     "Trial",
     "UnsafePolicyError",
 ]
+
+
+def __getattr__(name: str) -> type[Exception]:
+    return deprecated(name, __name__, DEPRECATED)

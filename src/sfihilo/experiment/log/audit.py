@@ -12,8 +12,9 @@ from contextlib import closing
 from pathlib import Path
 
 from sfihilo.experiment.log import identity, schema
-from sfihilo.experiment.log.chain import FIELDS, Chain, Verdict
-from sfihilo.experiment.log.errors import NotALog
+from sfihilo.experiment.log.chain import Chain, Verdict
+from sfihilo.experiment.log.errors import NotALogError
+from sfihilo.experiment.log.event import FIELDS
 from sfihilo.experiment.log.recovery import carve
 
 
@@ -45,7 +46,7 @@ def verify(path: str | Path) -> Verdict:
             schema.prepare(connection, path)
             connection.execute("BEGIN")
             return audit(connection)
-    except (NotALog, *schema.FAULTS) as problem:
+    except (NotALogError, *schema.FAULTS) as problem:
         rows, last = carve(path.read_bytes())
         first_bad = len(rows) + 1 if last > len(rows) else None
         return Verdict(False, len(rows), first_bad, f"{path} cannot be opened: {problem}")

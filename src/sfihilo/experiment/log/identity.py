@@ -11,7 +11,7 @@ import json
 import sqlite3
 from typing import Any
 
-from sfihilo.experiment.log.errors import Damaged
+from sfihilo.experiment.log.errors import DamagedError
 
 
 def digest(participant: str, text: str) -> str:
@@ -27,13 +27,13 @@ def put(connection: sqlite3.Connection, participant: str, text: str) -> None:
 
 
 def get(connection: sqlite3.Connection, participant: str) -> dict[str, Any] | None:
-    """The fields of a person; Damaged when the row is not what was stored."""
+    """The fields of a person; DamagedError when the row is not what was stored."""
     query = "SELECT fields, digest FROM identity WHERE participant = ?"
     row = connection.execute(query, (participant,)).fetchone()
     if row is None:
         return None
     if row[1] != digest(participant, str(row[0])):
-        raise Damaged(f"the identity of {participant!r} was changed")
+        raise DamagedError(f"the identity of {participant!r} was changed")
     fields: dict[str, Any] = json.loads(row[0])
     return fields
 

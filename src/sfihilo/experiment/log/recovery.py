@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from sfihilo.experiment.log import identity, schema
-from sfihilo.experiment.log.chain import FIELDS, Chain, is_intact
+from sfihilo.experiment.log.chain import Chain
+from sfihilo.experiment.log.event import FIELDS, is_intact
 from sfihilo.experiment.log.schema import PAGE
 
 MARK = b"\x00\x81\x0d\x81\x0d"  # column types: NULL for seq, text of 64 for previous and for hash

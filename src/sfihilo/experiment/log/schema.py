@@ -18,8 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from sfihilo.experiment.log.chain import FIELDS, GENESIS
-from sfihilo.experiment.log.errors import NotALog
+from sfihilo.experiment.log.errors import NotALogError
+from sfihilo.experiment.log.event import FIELDS, GENESIS
 
 APPLICATION = 0x53464948  # "SFIH"
 FORMAT = 1
@@ -80,7 +80,7 @@ def connect(path: Path, *, create: bool = False) -> sqlite3.Connection:
     except BaseException:
         connection.close()
         raise
-    # Damaged bytes must reach the check of hashes, not fail on the way there.
+    # DamagedError bytes must reach the check of hashes, not fail on the way there.
     connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     return connection
 
@@ -108,10 +108,10 @@ def prepare(
     version = number(connection, "PRAGMA user_version")
     if application != APPLICATION or version < 1:
         what = "is empty" if path.stat().st_size == 0 else "is another program's SQLite file"
-        raise NotALog(f"{path} is no SFIHILO log: it {what} (or its first page is damaged)")
+        raise NotALogError(f"{path} is no SFIHILO log: it {what} (or its first page is damaged)")
     if write and version <= FORMAT:
         if connection.execute(f"PRAGMA journal_mode = {JOURNAL}").fetchone()[0] != JOURNAL.lower():
-            raise NotALog(f"{path}: cannot use the journal mode {JOURNAL}, is it in memory?")
+            raise NotALogError(f"{path}: cannot use the journal mode {JOURNAL}, is it in memory?")
         if version < FORMAT:
             migrate(connection)
     return version

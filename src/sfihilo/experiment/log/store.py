@@ -24,32 +24,28 @@ from typing import Any, TypeVar
 
 from sfihilo.experiment.log import identity, recovery, schema
 from sfihilo.experiment.log.audit import audit, verify
-from sfihilo.experiment.log.chain import (
+from sfihilo.experiment.log.chain import Verdict
+from sfihilo.experiment.log.errors import (
+    BusyError,
+    DamagedError,
+    DiskFailureError,
+    KeyConflictError,
+    LogError,
+    ReadOnlyError,
+    StaleError,
+)
+from sfihilo.experiment.log.event import (
     FIELDS,
     JSON,
     Event,
-    Verdict,
     canonical,
     check_name,
     fingerprint,
     is_intact,
 )
-from sfihilo.experiment.log.errors import (
-    Busy,
-    Damaged,
-    DiskFailure,
-    KeyConflict,
-    LogProblem,
-    NotALog,
-    ReadOnly,
-    Stale,
-)
 from sfihilo.experiment.log.schema import FAULTS
 
-__all__ = [
-    "Busy", "Damaged", "DiskFailure", "Event", "KeyConflict", "Log", "LogProblem", "NotALog",
-    "ReadOnly", "Stale", "Verdict", "verify",
-]  # fmt: skip
+__all__ = ["Event", "Log", "Verdict", "verify"]
 
 Result = TypeVar("Result")
 COLUMNS = ", ".join(FIELDS)
@@ -124,10 +120,10 @@ class Log:
     ) -> Event:
         """Add one event to a session; it is on the disk when this returns.
 
-        key       the same key with the same content gives the stored event and writes nothing;
-                  with another content it raises KeyConflict. Keys belong to their session.
-        expected  how many events the writer believes the session has; Stale when it has others.
-        begins    the event begins a session, and its key no other one: KeyConflict when it did.
+        key       the same key with the same content returns the stored event and writes nothing;
+                  with another content it raises KeyConflictError. Keys belong to their session.
+        expected  number of events that the writer has read of the session; StaleError if it differs
+        begins    the event begins a session; KeyConflictError if its key began another one
         """
         if not isinstance(body, Mapping):
             raise ValueError(f"body: expected a mapping, got {type(body).__name__}")
@@ -151,7 +147,7 @@ class Log:
         """Events in order, of one session or all, whose seq is beyond `after`.
 
         Every event is checked against its own hash, and that none is missing before it, when it
-        is handed out (Damaged otherwise).
+        is handed out (DamagedError otherwise).
         """
         last = after if session is None else (None if after else 0)
         where, values = ("", ()) if session is None else ("AND session = ?", (session,))
@@ -162,7 +158,7 @@ class Log:
                 event = _event(row)
                 place = event.seq if session is None else event.number
                 if last is not None and place != last + 1:
-                    raise Damaged(f"{self.path}: an event before event {event.seq} is missing")
+                    raise DamagedError(f"{self.path}: an event before event {event.seq} is missing")
                 last = place
                 yield event
             if len(rows) < BATCH:
@@ -228,12 +224,12 @@ class Log:
 
     def _require_writable(self) -> None:
         if self.newer:
-            raise ReadOnly(
+            raise ReadOnlyError(
                 f"{self.path} was written by a newer SFIHILO (this one knows format "
                 f"{schema.FORMAT}): it can be read and exported; upgrade SFIHILO to write to it"
             )
         if self._asked_read_only:
-            raise ReadOnly(f"{self.path} was opened for reading only")
+            raise ReadOnlyError(f"{self.path} was opened for reading only")
 
     def _run(
         self, work: Callable[[sqlite3.Connection], Result], begin: str | None = "BEGIN"
@@ -300,7 +296,7 @@ def _append(
             return _same(stored, content)
     current = _count(connection, session)
     if expected is not None and expected != current:
-        raise Stale(session, expected, current)
+        raise StaleError(session, expected, current)
     count, last = _head(connection)
     fields: dict[str, Any] = {
         **content,
@@ -318,7 +314,7 @@ def _append(
 def _same(stored: Event, content: Mapping[str, Any]) -> Event:
     before = (stored.kind, canonical(stored.body), stored.actor)
     if before != (content["kind"], content["body"], content["actor"]):
-        raise KeyConflict(
+        raise KeyConflictError(
             f"key {content['key']!r} of session {stored.session!r} already stands for event "
             f"{stored.number} ({stored.kind}), which has another content"
         )
@@ -329,7 +325,7 @@ def _require_unused(connection: sqlite3.Connection, session: str, key: str) -> N
     """Raise if another session was begun under this key, also by somebody faster just now."""
     stored = _begun(connection, key)
     if stored is not None and stored.session != session:
-        raise KeyConflict(f"key {key!r} already stands for session {stored.session!r}")
+        raise KeyConflictError(f"key {key!r} already stands for session {stored.session!r}")
 
 
 def _begun(connection: sqlite3.Connection, key: str) -> Event | None:
@@ -361,7 +357,7 @@ def _fetch(connection: sqlite3.Connection, query: str, values: tuple[Any, ...] =
 def _event(row: tuple[Any, ...]) -> Event:
     fields = dict(zip(FIELDS, row, strict=True))
     if not is_intact(fields, fields["body"]):
-        raise Damaged(f"event {fields['seq']} was changed: its content does not give its hash")
+        raise DamagedError(f"event {fields['seq']} was changed: its content does not give its hash")
     return Event.from_dict({**fields, "body": json.loads(fields["body"])})
 
 
@@ -373,16 +369,16 @@ def _check_end(connection: sqlite3.Connection, path: Path) -> None:
         "FROM head LEFT JOIN (SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1) AS last"
     ).fetchone()
     if row is None or row[:2] != row[2:]:
-        raise Damaged(f"{path}: the last event is not the one its head names; run a verify")
+        raise DamagedError(f"{path}: the last event is not the one its head names; run a verify")
 
 
-def _translated(error: Exception, path: Path) -> LogProblem:
+def _translated(error: Exception, path: Path) -> LogError:
     """What an error of SQLite means for the caller."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return Busy(f"{path} is in use by another writer; nothing was written, try again")
+        return BusyError(f"{path} is in use by another writer; nothing was written, try again")
     if code == sqlite3.SQLITE_READONLY:
-        return ReadOnly(f"{path} cannot be written, or was moved or deleted: {error}")
+        return ReadOnlyError(f"{path} cannot be written, or was moved or deleted: {error}")
     if code in DAMAGE:
-        return Damaged(f"{path} is no intact log: {error}")
-    return DiskFailure(f"{path}: {error}; not acknowledged, repeat with the same key")
+        return DamagedError(f"{path} is no intact log: {error}")
+    return DiskFailureError(f"{path}: {error}; not acknowledged, repeat with the same key")

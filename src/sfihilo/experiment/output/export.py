@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from sfihilo.experiment.log import schema
-from sfihilo.experiment.log.chain import Event, canonical, check
+from sfihilo.experiment.log.chain import check
+from sfihilo.experiment.log.event import Event, canonical
 from sfihilo.experiment.output.tables import Column, Table, tables
 from sfihilo.experiment.session.lab import Lab
 

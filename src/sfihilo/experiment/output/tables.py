@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfihilo.experiment.log.chain import Event
+from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.session.record import TRIAL_MADE, Record, taken_back
 from sfihilo.experiment.session.rounds import heard
 from sfihilo.experiment.session.trial import Trial

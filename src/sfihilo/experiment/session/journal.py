@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from sfihilo.experiment.log.chain import Event
-from sfihilo.experiment.log.errors import KeyConflict, Stale
+from sfihilo.experiment.log.errors import KeyConflictError, StaleError
+from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.log.store import Log
 from sfihilo.experiment.session.record import Record, apply, corrects, fold
 
 
-class Overtaken(Stale):
+class Overtaken(StaleError):  # noqa: N818
     """Another writer was first. Nothing was written; `record` is the state it left."""
 
-    def __init__(self, problem: Stale, record: Record) -> None:
+    def __init__(self, problem: StaleError, record: Record) -> None:
         super().__init__(problem.session, problem.expected, problem.current)
         self.record = record
         last = record.trials[-1] if record.trials else None
@@ -54,9 +54,9 @@ class Journal:
             event = self._log.append(
                 self.session, kind, body, key=key, expected=self.record.number, actor=actor
             )
-        except KeyConflict:
+        except KeyConflictError:
             raise
-        except Stale as problem:
+        except StaleError as problem:
             raise Overtaken(problem, self.refresh()) from problem
         if event.number > self.record.number:
             self._absorb(event)

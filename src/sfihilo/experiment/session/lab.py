@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from sfihilo.experiment.log.chain import Verdict, canonical
-from sfihilo.experiment.log.errors import KeyConflict, Stale
+from sfihilo.experiment.log.chain import Verdict
+from sfihilo.experiment.log.errors import KeyConflictError, StaleError
+from sfihilo.experiment.log.event import canonical
 from sfihilo.experiment.log.store import Log
 from sfihilo.experiment.session.record import Protocol, Record, fold
 from sfihilo.experiment.session.session import Session
@@ -96,7 +97,7 @@ class Lab:
         if name is None:
             try:
                 name = self._begun(session, body, key, actor)
-            except KeyConflict:  # the same request came twice at once, and the other was first
+            except KeyConflictError:  # the same request came twice at once, and the other was first
                 name = self._begun_before(session, body, key, actor)
                 if name is None:
                     raise
@@ -151,7 +152,7 @@ class Lab:
         before = canonical({**stored.body, "versions": {}})
         same = before == canonical({**body, "versions": {}}) and stored.actor == actor
         if not same or session not in (None, stored.session):
-            raise KeyConflict(
+            raise KeyConflictError(
                 f"key {key!r} already stands for session {stored.session!r}, "
                 "which was begun with another content"
             )
@@ -166,7 +167,7 @@ class Lab:
             name = session_name(session)
             try:
                 self._write_first(name, body, key, actor)
-            except Stale:
+            except StaleError:
                 raise ValueError(f"session: expected a new name, {name!r} is taken") from None
             return name
         taken = set(self.log.sessions())
@@ -176,7 +177,7 @@ class Lab:
                 continue
             try:
                 self._write_first(name, body, key, actor)
-            except Stale:
+            except StaleError:
                 continue  # somebody else just took it
             return name
         raise ValueError(f"session: no free name for {code}")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from sfihilo.experiment.log.chain import Event
+from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.session.trial import Trial
 from sfihilo.experiment.space.parameter import finite_number
 from sfihilo.experiment.space.space import Policy, Space

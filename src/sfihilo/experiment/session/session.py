@@ -12,8 +12,8 @@ from functools import wraps
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sfihilo.experiment.log.chain import Event
-from sfihilo.experiment.log.errors import KeyConflict
+from sfihilo.experiment.log.errors import KeyConflictError
+from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.log.store import Log
 from sfihilo.experiment.output.advice import Advice, advise
 from sfihilo.experiment.session.border import (
@@ -97,7 +97,7 @@ class Session:
         record = self._writer.journal.refresh()
         if (stored := self._writer.journal.find(key)) is not None:
             if stored.kind != "asked":
-                raise KeyConflict(f"key {key!r} already stands for a {stored.kind!r} event")
+                raise KeyConflictError(f"key {key!r} already stands for a {stored.kind!r} event")
             return record.trial(stored.body["trial"])
         self._writer.require_open()
         record = self._writer.after_break(actor)
@@ -146,7 +146,7 @@ class Session:
         earlier = record.trial(trial_number(trial))
         if (stored := self._writer.journal.find(key)) is not None:
             if stored.body.get("repeats") != earlier.number:
-                raise KeyConflict(f"key {key!r} already stands for another event")
+                raise KeyConflictError(f"key {key!r} already stands for another event")
             return record.trial(stored.body["trial"])
         self._writer.require_open()
         self._writer.require_none_open()

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sfihilo.experiment.log.chain import Event, canonical
-from sfihilo.experiment.log.errors import KeyConflict
+from sfihilo.experiment.log.errors import KeyConflictError
+from sfihilo.experiment.log.event import Event, canonical
 from sfihilo.experiment.session.border import LONGEST_TEXT, short_text
 from sfihilo.experiment.session.journal import Journal
 from sfihilo.experiment.session.proposals import Learning, Proposal, proposal
@@ -88,7 +88,7 @@ class Writer:
             if event is None:
                 raise ValueError(f"{verb}: there is nothing to {verb}")
         elif stored.kind != kind or "event" not in stored.body:
-            raise KeyConflict(f"key {key!r} already stands for a {stored.kind!r} event")
+            raise KeyConflictError(f"key {key!r} already stands for a {stored.kind!r} event")
         else:
             event = self.journal.events[stored.body["event"] - 1]
         body = {"event": event.number, "kind": event.kind, "why": short_text(why)}
@@ -165,7 +165,9 @@ class Writer:
         """Record what was not accepted, in words; a retry of it is not recorded again."""
         self.require_open()
         if (stored := self.journal.find(request.key)) is not None:
-            raise KeyConflict(f"key {request.key!r} already stands for a {stored.kind!r} event")
+            raise KeyConflictError(
+                f"key {request.key!r} already stands for a {stored.kind!r} event"
+            )
         why = str(error)[:LONGEST_TEXT]
         body = {"what": what, "trial": number, "given": described(given), "why": why}
         actor = request.actor or self.actor
@@ -185,7 +187,7 @@ class Writer:
         """The trial of a suggestion that is repeated under its key."""
         wanted = self.journal.record.space.complete(policy)
         if stored.kind != "suggested" or stored.body["policy"] != wanted:
-            raise KeyConflict(f"key {stored.key!r} already stands for another event")
+            raise KeyConflictError(f"key {stored.key!r} already stands for another event")
         return self.journal.record.trial(stored.body["trial"])
 
     def require_open(self) -> None:
