@@ -24,10 +24,15 @@ class CommandGroup(TyperGroup):
         prog_name: str | None = None,
         complete_var: str | None = None,
         standalone_mode: bool = True,
+        windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
         """Run the command; wrong usage is printed with the prefix of all errors."""
-        extra |= {"prog_name": prog_name, "complete_var": complete_var}
+        extra |= {
+            "prog_name": prog_name,
+            "complete_var": complete_var,
+            "windows_expand_args": windows_expand_args,
+        }
         try:
             code = super().main(args, standalone_mode=False, **extra)
         except ClickException as error:

@@ -13,9 +13,8 @@ from sfihilo.cli.values import (
     parse_choice,
     parse_outcome,
     parse_policy,
-    physical,
+    physical_unit,
     whole_outcome,
-    with_unit,
 )
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.session import UNCHANGED
@@ -58,8 +57,7 @@ def completed(record: Record, given: dict[str, float]) -> tuple[dict[str, float]
     if not kept:
         return given, []
     words = ", ".join(
-        f"{name} {with_unit(physical(value, record.space.policy[name]), record.space.policy[name])}"
-        for name, value in kept.items()
+        f"{name} {physical_unit(value, record.space.policy[name])}" for name, value in kept.items()
     )
     return {**kept, **given}, [f"Kept from {source}: {words}"]
 

@@ -28,6 +28,7 @@ from sfihilo.cli.command import (
 )
 from sfihilo.cli.group import CommandGroup
 from sfihilo.cli.output import Output
+from sfihilo.cli.run import run
 from sfihilo.cli.steps import next_step, remarks
 from sfihilo.cli.values import (
     CHOICE_HELP,
@@ -223,5 +224,6 @@ def recommend(
             advice_tables(output, session.record, advice)
 
 
+app.command()(run)
 operator.attach(app)
 files.attach(app)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sfihilo.cli.values import physical, with_unit
+from sfihilo.cli.values import physical, physical_unit
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.trial import Trial
 
@@ -84,11 +84,6 @@ def outcome_words(record: Record, trial: Trial) -> str:
     """What was measured, in one line."""
     given = trial.outcome or {}
     return ", ".join(
-        f"{name} "
-        + (
-            "not measured"
-            if given.get(name) is None
-            else with_unit(physical(given[name], outcome), outcome)
-        )
+        f"{name} {physical_unit(given.get(name), outcome)}"
         for name, outcome in record.space.outcomes.items()
     )

@@ -130,6 +130,11 @@ def physical(value: float | None, quantity: Parameter | Outcome) -> str:
     return "0" if text == "-0" else text
 
 
+def physical_unit(value: float | None, quantity: Parameter | Outcome) -> str:
+    """A value as `physical` shows it, with its unit; "not measured" where there is none."""
+    return "not measured" if value is None else with_unit(physical(value, quantity), quantity)
+
+
 def with_unit(text: str, quantity: Parameter | Outcome) -> str:
     """A shown value and its unit."""
     return f"{text} {quantity.unit}" if quantity.unit else text
