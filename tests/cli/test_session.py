@@ -1,16 +1,12 @@
 """The command line: what a person sees, what a script reads, how it exits."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from sfihilo.cli.session import app
 from sfihilo.experiment import Lab
-from tests.experiment.people import memory_folder
+from tests.cli.calls import loaded, run
 
 ROOT = Path(__file__).parents[2]
 SPACE = """
@@ -34,21 +30,9 @@ rule = "random"
 
 
 @pytest.fixture
-def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    with memory_folder() as made:
-        (made / "space.toml").write_text(SPACE)
-        monkeypatch.chdir(made)
-        yield made
-
-
-def run(*words: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(words))
-    assert result.exit_code == code, (result.output, result.exception)
-    return result.output
-
-
-def loaded(*words: str, code: int = 0) -> Any:
-    return json.loads(run(*words, "--json", code=code))
+def folder(folder: Path) -> Path:
+    (folder / "space.toml").write_text(SPACE)
+    return folder
 
 
 def begin() -> None:
