@@ -218,7 +218,7 @@ def test_one_pair_ten_thousand_times(preset: str, labels: str) -> None:
     state = with_pairs(preset, np.repeat(row, 10_000, axis=0), told)
     for rule in RULE_NAMES:
         check(ask(with_rule(state, rule)).policy, 3)
-    posterior = state.posterior()
+    posterior = state.rule_posterior()  # the pairs are not in the history
     chance = posterior.preference(np.array([[0.9, 0.8]]), np.array([[0.1, 0.2]]))[0]
     if labels == "one":
         assert chance > 0.9  # not one: the Gaussian approximation is wide where labels saturate

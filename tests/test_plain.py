@@ -158,7 +158,7 @@ def test_posterior_samples_and_predictions_are_the_same(small: tuple[State, Stat
     matrix = plain.precision(state.inverse.centre, differences, data.labels, constants)
     normals = scenario.plain_draws(state).posterior_normals
     samples = plain.posterior_samples(state.inverse.centre, matrix, normals, 1e-6)
-    posterior = state.posterior()
+    posterior = state.rule_posterior()
     np.testing.assert_allclose(posterior.weights, samples[:, :-1], atol=1e-8)
     np.testing.assert_allclose(posterior.log_sharpness, samples[:, -1], atol=1e-8)
     np.testing.assert_allclose(

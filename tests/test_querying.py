@@ -48,7 +48,7 @@ def plain_forward(state: State) -> plain.Forward:
 
 
 def theta_of(state: State) -> FloatArray:
-    posterior = state.posterior()
+    posterior = state.rule_posterior()
     return np.column_stack([posterior.weights, posterior.log_sharpness])
 
 
@@ -159,7 +159,7 @@ def test_label_update_is_a_martingale() -> None:
     state = tiny_state()
     anchor = state.history.anchor
     assert anchor is not None
-    labels = LabelModel.against(state.posterior(), anchor, 0.03)
+    labels = LabelModel.against(state.rule_posterior(), anchor, 0.03)
     outcomes = np.random.default_rng(0).uniform(size=(5, 4, 2))
     chance, weights = lookahead.label_update(labels, outcomes)
     assert chance.sum(axis=-1) == pytest.approx(np.ones((5, 4)))
@@ -296,7 +296,7 @@ def test_integral_settles_with_more_draws() -> None:
 def test_certain_samples_still_give_finite_utilities() -> None:
     """With rewards so steep that every label is certain, a lookahead is zero, not NaN."""
     state = tiny_state()
-    posterior = state.posterior()
+    posterior = state.rule_posterior()
     mode = np.append(np.full(len(posterior.centre) - 1, 5.0), 40.0)
     steep = replace(
         posterior, centre=mode, covariance_root=np.zeros_like(posterior.covariance_root)
@@ -374,7 +374,7 @@ def test_the_oracle_is_itself_right() -> None:
     state = tiny_state()
     loops = loops_of(state, np.zeros((1, 3)))
     sample, outcome = theta_of(state)[0], np.array([0.3, 0.6])
-    posterior = state.posterior()
+    posterior = state.rule_posterior()
     gap = posterior.features(loops.anchor[None]) - posterior.features(outcome[None])
     beta = exp(sample[-1])
     margin = beta * float(gap[0] @ sample[:-1]) / sqrt(1 + pi / 8 * 2 * (beta * 0.02) ** 2)

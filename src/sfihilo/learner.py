@@ -27,7 +27,7 @@ from sfihilo.history import (
     known_choice,
     unit_vector,
 )
-from sfihilo.inverse import InverseBelief
+from sfihilo.inverse import InverseBelief, Reward, RewardAverage, reward_average
 from sfihilo.inverse.posterior import RewardPosterior, reward_posterior
 from sfihilo.querying import Decision, Situation
 from sfihilo.querying import random as random_policy
@@ -78,9 +78,27 @@ class State:
         return len(self.history)
 
     @checked_floats
-    def posterior(self) -> RewardPosterior:
-        """The reward posterior with this round's samples."""
+    def posterior(self) -> Reward:
+        """What is known about the reward: it makes every prediction."""
+        # Linear or own features say what the reward is made of: nothing is added to them.
+        curved = self.settings.inverse.features in ("rbf", "landmarks")
+        return self._average if curved and self.settings.average else self._posterior
+
+    @checked_floats
+    def rule_posterior(self) -> RewardPosterior:
+        """The Gaussian posterior with this round's samples: what the query rules work with."""
         return self._posterior
+
+    @cached_property
+    def _average(self) -> RewardAverage:
+        assert self.settings.average is not None
+        pairs = self.history.preference_data()
+        return reward_average(
+            self.settings.average,
+            self.inverse,
+            (pairs.anchors, pairs.outcomes),
+            lambda: generator(self.seed, self.round, "average"),
+        )
 
     @cached_property
     def _posterior(self) -> RewardPosterior:
@@ -175,7 +193,7 @@ def explain(state: State, feasible: Feasible | None = None) -> Decision:
         previous=state.history.previous_policy,
         anchor=np.zeros(settings.outcome_dim) if anchor is None else anchor,
         forward=state.forward,
-        sampled=state.posterior,
+        sampled=state.rule_posterior,
         gap_std=float(np.sqrt(2)) * settings.noise.reward,
         random=random,
     )

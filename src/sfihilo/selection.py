@@ -17,7 +17,7 @@ from sfihilo.checks import positive, within
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, sample
 from sfihilo.history import FloatArray
-from sfihilo.inverse.posterior import RewardPosterior
+from sfihilo.inverse.posterior import Reward
 
 _BLOCK = 512
 
@@ -58,7 +58,7 @@ class Recommendation:
 def final_policy(
     settings: SelectionSettings,
     forward: ForwardBelief,
-    posterior: RewardPosterior,
+    posterior: Reward,
     feasible: Feasible,
     policy_dim: int,
     rng: np.random.Generator,
@@ -82,7 +82,7 @@ def final_policy(
 
 
 def policy_values(
-    forward: ForwardBelief, posterior: RewardPosterior, policies: FloatArray, normals: FloatArray
+    forward: ForwardBelief, posterior: Reward, policies: FloatArray, normals: FloatArray
 ) -> FloatArray:
     """The objective of eq:final_policy_optimization, by Monte Carlo over outcomes."""
     values = np.empty(len(policies))
@@ -97,7 +97,7 @@ def policy_values(
 
 
 def value_and_gradient(
-    forward: ForwardBelief, posterior: RewardPosterior, policy: FloatArray, normals: FloatArray
+    forward: ForwardBelief, posterior: Reward, policy: FloatArray, normals: FloatArray
 ) -> tuple[float, FloatArray]:
     """The same objective at one policy, with its gradient through mean and variance."""
     kernel = forward.kernel(policy[None])[0]
@@ -122,7 +122,7 @@ def value_and_gradient(
 def _refine(
     settings: SelectionSettings,
     forward: ForwardBelief,
-    posterior: RewardPosterior,
+    posterior: Reward,
     feasible: Feasible,
     starts: FloatArray,
     normals: FloatArray,
@@ -154,7 +154,7 @@ def _refine(
 
 def _wander(
     forward: ForwardBelief,
-    posterior: RewardPosterior,
+    posterior: Reward,
     feasible: Feasible,
     policy: FloatArray,
     normals: FloatArray,
@@ -173,7 +173,7 @@ def _wander(
 def _describe(
     settings: SelectionSettings,
     forward: ForwardBelief,
-    posterior: RewardPosterior,
+    posterior: Reward,
     policy: FloatArray,
     normals: FloatArray,
 ) -> Recommendation:

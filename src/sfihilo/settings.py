@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from sfihilo.forward import ForwardSettings
 from sfihilo.forward.recency import RecencySettings
-from sfihilo.inverse import InverseSettings
+from sfihilo.inverse import AverageSettings, InverseSettings
 from sfihilo.querying import PairSettings, QuerySettings
 from sfihilo.selection import SelectionSettings
 
@@ -50,6 +50,7 @@ class Settings:
     forward: ForwardSettings = DEFAULT_FORWARD
     recency: RecencySettings = field(default_factory=RecencySettings)
     inverse: InverseSettings = DEFAULT_INVERSE
+    average: AverageSettings | None = field(default_factory=AverageSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
     pairs: PairSettings = field(default_factory=PairSettings)
     selection: SelectionSettings = field(default_factory=SelectionSettings)
@@ -83,6 +84,7 @@ class Settings:
                 "preset": "paper",
                 "forward": ForwardSettings(),
                 "inverse": InverseSettings(),
+                "average": None,
                 "query": QuerySettings(),
                 **changes,
             }
@@ -103,6 +105,7 @@ class Settings:
         return {
             name: _listed(value) if isinstance(value, dict) else value
             for name, value in dataclasses.asdict(self).items()
+            if not (name == "average" and value is None)  # as it was before there were averages
         }
 
     @staticmethod
@@ -111,14 +114,17 @@ class Settings:
             "forward": ForwardSettings,
             "recency": RecencySettings,
             "inverse": InverseSettings,
+            "average": AverageSettings,
             "query": QuerySettings,
             "pairs": PairSettings,
             "selection": SelectionSettings,
             "noise": NoiseSettings,
         }
         values = dict(record)
+        if "preset" in values:  # written by `to_dict`, perhaps before there were averages
+            values.setdefault("average", None)
         for name, kind in parts.items():
-            if name in values:
+            if values.get(name) is not None:
                 values[name] = _table(kind, values[name], name)
         return _table(Settings, values, "settings")
 

@@ -1,5 +1,6 @@
 """Outcome -> reward: the inverse belief (paper appendix "Inverse GP posterior computation")."""
 
+from sfihilo.inverse.average import AverageSettings, RewardAverage, reward_average
 from sfihilo.inverse.belief import (
     InverseBelief,
     InverseSettings,
@@ -9,17 +10,21 @@ from sfihilo.inverse.belief import (
     feature_map,
     update,
 )
-from sfihilo.inverse.posterior import LOGISTIC_STD, RewardPosterior, reward_posterior
+from sfihilo.inverse.posterior import LOGISTIC_STD, Reward, RewardPosterior, reward_posterior
 
 __all__ = [
     "LOGISTIC_STD",
+    "AverageSettings",
     "InverseBelief",
     "InverseSettings",
+    "Reward",
+    "RewardAverage",
     "RewardPosterior",
     "append",
     "begin",
     "difference",
     "feature_map",
+    "reward_average",
     "reward_posterior",
     "update",
 ]

@@ -156,6 +156,31 @@ class CustomFeatures:
         return np.asarray(self.jacobian(outcomes) @ weights)
 
 
+@dataclass(frozen=True, eq=False)
+class CombinedFeatures:
+    """x(phi) = [phi / s, z(phi)]: a feature map like any other, linear features first."""
+
+    scales: FloatArray
+    curved: FeatureMap
+
+    @property
+    def size(self) -> int:
+        return len(self.scales) + self.curved.size
+
+    def __call__(self, outcomes: FloatArray) -> FloatArray:
+        scales = self.scales.astype(outcomes.dtype, copy=False)
+        return np.concatenate([outcomes / scales, self.curved(outcomes)], axis=1)
+
+    def jacobian(self, outcomes: FloatArray) -> FloatArray:
+        slopes = np.diag(1 / self.scales).astype(outcomes.dtype, copy=False)
+        linear = np.broadcast_to(slopes, (len(outcomes), *slopes.shape))
+        return np.concatenate([linear, self.curved.jacobian(outcomes)], axis=2)
+
+    def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        linear = weights[: len(self.scales)] / self.scales
+        return self.curved.gradient(outcomes, weights[len(self.scales) :]) + linear
+
+
 def fourier_features(
     size: int,
     outcome_dim: int,

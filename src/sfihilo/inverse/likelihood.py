@@ -31,6 +31,7 @@ from sfihilo.history import BoolArray, FloatArray, IntArray
 _NODES = np.linspace(-5, 5, 65)
 _MASS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
 _LEAST_WIDTH = 1e-9  # logits
+_LARGEST_REST = 30.0  # nats
 
 
 class Answers(NamedTuple):
@@ -99,6 +100,16 @@ def averaged_terms(means: FloatArray, variances: FloatArray, answers: Answers) -
     margins = means[:, None] + np.sqrt(variances)[:, None] * _NODES
     value, slope, curvature = likelihood_terms(margins, answers)
     return Terms(value @ _MASS, slope @ _MASS, curvature @ _MASS)
+
+
+def evidence_correction(means: FloatArray, variances: FloatArray, answers: Answers) -> float:
+    """sum_i log E[exp r_i], r_i the log likelihood less its second-order match, u_i Gaussian."""
+    deviation = np.sqrt(variances)[:, None]
+    value, slope, curvature = likelihood_terms(means[:, None] + deviation * _NODES, answers)
+    matched = (value @ _MASS)[:, None] + (slope @ _MASS)[:, None] * deviation * _NODES
+    matched += 0.5 * (curvature @ _MASS)[:, None] * deviation**2 * (_NODES**2 - 1)
+    rest = np.exp(np.minimum(matched - value, _LARGEST_REST))
+    return float(np.sum(np.log(rest @ _MASS)))
 
 
 def _replace_rows(terms: Terms, rows: IntArray, other: Terms) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import scipy
@@ -25,6 +26,27 @@ from sfihilo.inverse.laplace import LARGEST_LOG_SHARPNESS
 
 # The logistic function is closest to a normal distribution function of this standard deviation.
 LOGISTIC_STD = 1.7
+
+
+class Reward(Protocol):
+    """What predicts from the answers: one Gaussian posterior, or an average of several."""
+
+    @property
+    def features(self) -> FeatureMap: ...
+
+    @property
+    def mean_weights(self) -> FloatArray: ...
+
+    @property
+    def weights(self) -> FloatArray: ...
+
+    def mean_reward(self, outcomes: FloatArray) -> FloatArray: ...
+
+    def reward_samples(self, outcomes: FloatArray) -> FloatArray: ...
+
+    def preference(self, first: FloatArray, second: FloatArray) -> FloatArray: ...
+
+    def better(self, first: FloatArray, second: FloatArray) -> FloatArray: ...
 
 
 @dataclass(frozen=True, eq=False)

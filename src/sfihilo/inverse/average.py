@@ -1,0 +1,317 @@
+"""The reward as a linear part plus a Gaussian process, averaged over both amplitudes.
+
+It makes every prediction of the default preset (docs/default-preset.md).
+
+Notation
+--------
+differences   x_i       (p, m)     [(phi - phi') / s, z(phi) - z(phi')] of each compared pair
+scales        s         (d,)       root mean square difference of each outcome between compared ones
+amplitudes    A         (m,)       a for the d linear features, b for the others
+weights       mu        (m,)       posterior mean of v = A w, so that the margin is x^T v, in logits
+explained     E         (k, m)     covariance of v is A (I - E^T E) A, with k = min(p, m)
+probability   p_k       ()         of an amplitude pair, given the answers
+bound                              evidence lower bound of an amplitude pair (variational.py)
+correction                         what the bound misses of the log evidence
+
+    margin = a w_l . (phi - phi') / s + b w_g . (z(phi) - z(phi')),   w ~ N(0, I)
+    s_j^2  = (n_0 d_0^2 + sum_i (phi_ij - phi'_ij)^2) / (n_0 + p)
+    p_k    ~ exp(bound_k + correction_k) prior(a_k) prior(b_k)
+
+The answers decide how noisy this person is (both amplitudes small), how linear (a against b) and
+how curved (b). Nothing here is random and nothing depends on earlier fits: the average is a
+function of the comparisons in their order, so a loaded state predicts the same numbers as the saved
+one.
+
+The unit of the reward is the logit: a reward larger by one is preferred with odds e. `better`, the
+probability that the reward is truly larger, leaves out the noise of a person's own judgement and
+keeps reward components that are not measured. Answers have logistic noise (variance 1.7^2). Of it,
+a person's own judgement explains at most `own_noise` standard deviations of the reward, whose prior
+variance under amplitude pair k is half of the mean prior variance of the margins seen,
+V_k = mean_i |A_k x_i|^2; the rest is attributed to reward that is not measured:
+
+    unseen_k = max(1.7^2 - own_noise^2 V_k / 2, 0)
+    better   = sum_k p_k Phi(m_k / sqrt(v_k + unseen_k))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logsumexp, ndtr
+
+from sfihilo.checks import positive
+from sfihilo.forward.factor import add_to_diagonal, explained_by, inverse_cholesky
+from sfihilo.history import FloatArray
+from sfihilo.inverse.belief import InverseBelief, InverseSettings
+from sfihilo.inverse.features import CombinedFeatures
+from sfihilo.inverse.likelihood import Answers, evidence_correction
+from sfihilo.inverse.posterior import LOGISTIC_STD
+from sfihilo.inverse.variational import VariationalFit, variational_fit
+
+_FIRST_CURVATURE = 0.1
+_TOLERANCE = 0.01  # nats: differences between bounds matter, not their last digits
+_NEGLIGIBLE = 7.0  # nats below the best: less than a thousandth of its probability
+_LEAST_PROBABILITY = 1e-3
+
+
+@dataclass(frozen=True)
+class AverageSettings:
+    """Amplitudes and their priors.
+
+    linear: values of a in units of sqrt(3 / d), with a log-normal prior around `linear_median` of
+    standard deviation `log_linear_std`. curved: values of b, in logits, with their prior odds.
+    prior_difference, counted as `prior_count` observations: how far compared outcomes lie apart
+    before any was seen.
+    """
+
+    linear: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    linear_median: float = 1.4
+    log_linear_std: float = 0.7
+    curved: tuple[float, ...] = (0.0, 0.7, 2.0, 6.0, 12.0, 24.0)
+    curved_odds: tuple[float, ...] = (4.0, 4.0, 4.0, 2.0, 1.0, 0.5)
+    prior_difference: float = 0.28
+    prior_count: float = 0.1
+
+    def __post_init__(self) -> None:
+        positive(self, "linear_median", "log_linear_std", "prior_difference", "prior_count")
+        for name, least in (("linear", 1e-6), ("curved", 0.0), ("curved_odds", 1e-6)):
+            values = getattr(self, name)
+            if not values or not all(least <= value < np.inf for value in values):
+                raise ValueError(f"AverageSettings.{name}: expected finite numbers, got {values}")
+        if len(self.curved_odds) != len(self.curved):
+            raise ValueError(
+                f"AverageSettings.curved_odds: expected {len(self.curved)} numbers, "
+                f"got {len(self.curved_odds)}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """The Gaussian posterior of v under one pair of amplitudes; `factor` is L^-1 of I + C C^T."""
+
+    probability: float
+    amplitudes: FloatArray
+    weights: FloatArray
+    explained: FloatArray
+    factor: FloatArray
+    unseen: float
+
+    def margins(self, differences: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the margin of each feature difference."""
+        scaled = differences * self.amplitudes
+        known = scaled @ self.explained.T
+        variance = np.einsum("ij,ij->i", scaled, scaled) - np.einsum("ij,ij->i", known, known)
+        return differences @ self.weights, np.maximum(variance, 1e-6)
+
+    def samples(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """`count` draws of v, (count, m): a prior draw, corrected by what the answers explain."""
+        prior = rng.standard_normal((count, len(self.weights)))
+        noise = rng.standard_normal((count, len(self.factor)))
+        surprise = prior @ self.explained.T + noise @ self.factor.T
+        return np.asarray(self.weights + self.amplitudes * (prior - surprise @ self.explained))
+
+
+@dataclass(frozen=True, eq=False)
+class RewardAverage:
+    """A mixture of Gaussian posteriors of the reward's weights in the combined features."""
+
+    features: CombinedFeatures
+    components: tuple[Component, ...]
+    generator: Callable[[], np.random.Generator]
+    sample_count: int
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """p_k."""
+        return np.array([component.probability for component in self.components])
+
+    @cached_property
+    def mean_weights(self) -> FloatArray:
+        """E[v]: the reward of these weights is the posterior mean."""
+        weights = np.stack([component.weights for component in self.components])
+        return np.asarray(self.probabilities @ weights)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Samples of v (S, m): a component by its probability, then its Gaussian."""
+        rng = self.generator()
+        counts = rng.multinomial(self.sample_count, self.probabilities)
+        return np.concatenate(
+            [each.samples(n, rng) for each, n in zip(self.components, counts, strict=True) if n]
+        )
+
+    def mean_reward(self, outcomes: FloatArray) -> FloatArray:
+        """bar r(phi), in logits."""
+        return self.features(outcomes) @ self.mean_weights.astype(outcomes.dtype)
+
+    def reward_samples(self, outcomes: FloatArray) -> FloatArray:
+        """r(phi) of every sample, (n, S)."""
+        return self.features(outcomes) @ self.weights.T.astype(outcomes.dtype)
+
+    def preference(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """The probability of the answer that the first outcome is preferred."""
+        return self._mixed(first, second, [LOGISTIC_STD**2] * len(self.components))
+
+    def better(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """The probability that the first outcome truly has the larger reward, answers aside."""
+        return self._mixed(first, second, [component.unseen for component in self.components])
+
+    def _mixed(self, first: FloatArray, second: FloatArray, noise: list[float]) -> FloatArray:
+        differences = self.features(first) - self.features(second)
+        mixed = np.zeros(len(differences))
+        for component, variance in zip(self.components, noise, strict=True):
+            mean, spread = component.margins(differences)
+            mixed += component.probability * ndtr(mean / np.sqrt(spread + variance))
+        return mixed
+
+
+def reward_average(
+    settings: AverageSettings,
+    belief: InverseBelief,
+    pairs: tuple[FloatArray, FloatArray],
+    generator: Callable[[], np.random.Generator],
+) -> RewardAverage:
+    """The average over amplitudes, given the belief's answers to these (anchors, outcomes)."""
+    grid = _Grid.of(settings, belief, *pairs)
+    fits = grid.fits()
+    components = [grid.component(index, fit) for index, fit in fits.items()]
+    evidence = np.array(
+        [
+            fit.bound + grid.log_prior(index) + grid.correction(component)
+            for (index, fit), component in zip(fits.items(), components, strict=True)
+        ]
+    )
+    probabilities = np.exp(evidence - logsumexp(evidence))
+    kept = np.flatnonzero(probabilities > _LEAST_PROBABILITY)
+    probabilities /= probabilities[kept].sum()
+    chosen = [replace(components[k], probability=float(probabilities[k])) for k in kept]
+    return RewardAverage(grid.features, tuple(chosen), generator, belief.settings.samples)
+
+
+def difference_scales(
+    settings: AverageSettings, first: FloatArray, second: FloatArray
+) -> FloatArray:
+    """s: root mean square of the differences seen, with a weak prior."""
+    pseudo = settings.prior_count * settings.prior_difference**2
+    squares = np.sum((first - second) ** 2, axis=0)
+    return np.asarray(np.sqrt((pseudo + squares) / (settings.prior_count + len(first))))
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """The comparisons in the combined features, and the fits over all pairs of amplitudes."""
+
+    settings: AverageSettings
+    inverse: InverseSettings
+    features: CombinedFeatures
+    differences: FloatArray
+    answers: Answers
+
+    @staticmethod
+    def of(
+        settings: AverageSettings, belief: InverseBelief, first: FloatArray, second: FloatArray
+    ) -> _Grid:
+        scales = difference_scales(settings, first, second)
+        features = CombinedFeatures(scales, belief.features)
+        # The belief has the curved differences already.
+        differences = np.hstack([(first - second) / scales, belief.differences])
+        return _Grid(settings, belief.settings, features, differences, belief.answers)
+
+    def amplitudes(self, index: tuple[int, int]) -> FloatArray:
+        """A of the pair (a, b) at this place of the grid."""
+        dimension = len(self.features.scales)
+        amplitudes = np.full(self.features.size, self.settings.curved[index[1]])
+        amplitudes[:dimension] = self.settings.linear[index[0]] * np.sqrt(3 / dimension)
+        return amplitudes
+
+    def log_prior(self, index: tuple[int, int]) -> float:
+        """Of the pair (a, b), up to a constant."""
+        settings = self.settings
+        away = np.log(settings.linear[index[0]] / settings.linear_median) / settings.log_linear_std
+        return float(np.log(settings.curved_odds[index[1]]) - 0.5 * away**2)
+
+    def correction(self, component: Component) -> float:
+        """What the bound misses of the log evidence, the comparisons' interaction left out.
+
+        The posterior q is the prior times one Gaussian factor per comparison, which matches the log
+        likelihood up to second order under q. With r_i the rest, log Z is the bound plus
+        log E_q[exp sum_i r_i]; the rests are orthogonal to all quadratics and nearly independent.
+        """
+        mean, variance = component.margins(self.differences)
+        return evidence_correction(mean, variance, self.answers)
+
+    def fits(self) -> dict[tuple[int, int], VariationalFit]:
+        """Fits from the middle outwards, each from a neighbour's, where they are not negligible."""
+        middle = (len(self.settings.linear) - 1) // 2, (len(self.settings.curved) - 1) // 2
+        nothing = VariationalFit(
+            np.zeros(self.features.size),
+            np.full(len(self.differences), _FIRST_CURVATURE),
+            -np.inf,
+        )
+        fits: dict[tuple[int, int], VariationalFit] = {}
+        waiting = [(middle, middle, nothing)]
+        while waiting:
+            # The best neighbourhood first, so that most far components are never fitted.
+            waiting.sort(key=lambda entry: -entry[2].bound)
+            index, neighbour, near = waiting.pop(0)
+            best = max((fit.bound for fit in fits.values()), default=-np.inf)
+            if index in fits or near.bound < best - _NEGLIGIBLE:
+                continue
+            fits[index] = self.fit(index, neighbour, near)
+            for step in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+                row, column = index[0] + step[0], index[1] + step[1]
+                if row in range(len(self.settings.linear)) and column in range(
+                    len(self.settings.curved)
+                ):
+                    waiting.append(((row, column), index, fits[index]))
+        return fits
+
+    def fit(
+        self, index: tuple[int, int], neighbour: tuple[int, int], near: VariationalFit
+    ) -> VariationalFit:
+        """The fit of one amplitude pair; without a curved part, in the linear features alone."""
+        amplitudes, before = self.amplitudes(index), self.amplitudes(neighbour)
+        # Where an amplitude moves, margins and weights share the change.
+        ratio = np.sqrt(before / np.where(amplitudes > 0, amplitudes, np.inf))
+        used = slice(0, self.features.size if amplitudes[-1] > 0 else len(self.features.scales))
+        fit = variational_fit(
+            self.differences[:, used] * amplitudes[used],
+            self.answers,
+            (ratio * near.weights)[used],
+            near.curvature,
+            self.inverse.iterations,
+            _TOLERANCE,
+        )
+        weights = np.zeros(self.features.size)
+        weights[used] = fit.weights
+        return fit._replace(weights=weights)
+
+    def component(self, index: tuple[int, int], fit: VariationalFit) -> Component:
+        amplitudes = self.amplitudes(index)
+        scaled = self.differences * amplitudes
+        rows = np.sqrt(fit.curvature)[:, None] * scaled
+        if len(rows) > rows.shape[1]:
+            rows = np.asarray(np.linalg.qr(rows, mode="r"))
+        factor = inverse_cholesky(add_to_diagonal(rows @ rows.T, 1))
+        explained = explained_by(factor, np.ascontiguousarray(rows.T)).T
+        return Component(
+            1.0,
+            amplitudes,
+            amplitudes * fit.weights,
+            explained,
+            factor,
+            self.unseen(scaled, amplitudes),
+        )
+
+    def unseen(self, scaled: FloatArray, amplitudes: FloatArray) -> float:
+        """Variance of a margin due to reward components that are not measured."""
+        own_noise = self.inverse.own_noise
+        if own_noise is None:
+            return 0.0
+        # Before any comparison: one scale apart in every outcome, far apart for the curved part.
+        typical = len(self.features.scales) * amplitudes[0] ** 2 + 2 * amplitudes[-1] ** 2
+        seen = float(np.einsum("ij,ij->i", scaled, scaled).mean()) if len(scaled) else typical
+        return float(max(LOGISTIC_STD**2 - own_noise**2 * seen / 2, 0.0))
