@@ -40,7 +40,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import logsumexp, ndtr
+import scipy
 
 from sfihilo.checks import positive
 from sfihilo.forward.factor import add_to_diagonal, explained_by, inverse_cholesky
@@ -164,7 +164,7 @@ class RewardAverage:
         mixed = np.zeros(len(differences))
         for component, variance in zip(self.components, noise, strict=True):
             mean, spread = component.margins(differences)
-            mixed += component.probability * ndtr(mean / np.sqrt(spread + variance))
+            mixed += component.probability * scipy.special.ndtr(mean / np.sqrt(spread + variance))
         return mixed
 
 
@@ -184,7 +184,7 @@ def reward_average(
             for (index, fit), component in zip(fits.items(), components, strict=True)
         ]
     )
-    probabilities = np.exp(evidence - logsumexp(evidence))
+    probabilities = np.exp(evidence - scipy.special.logsumexp(evidence))
     kept = np.flatnonzero(probabilities > _LEAST_PROBABILITY)
     probabilities /= probabilities[kept].sum()
     chosen = [replace(components[k], probability=float(probabilities[k])) for k in kept]
