@@ -57,7 +57,7 @@ def test_a_session_from_the_shell(folder: Path) -> None:
     second = loaded("ask", "--key", "k2")
     assert loaded("start")["status"] == "started"
     assert loaded("measure", "effort=7.5")["warnings"] == [
-        "effort: 7.5 W/kg is outside the usual 3.0 to 7.0"
+        "effort: 7.5 W/kg is outside the usual 3 to 7"
     ]
     assert loaded("choose", "previous")["choice"] == "previous"
     assert loaded("ask", "--key", "k2")["policy"] == second["policy"]
