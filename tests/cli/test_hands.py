@@ -40,7 +40,8 @@ def test_missing_outcomes_and_decimal_commas_are_typed_as_people_do(folder: Path
     for number, word in enumerate(("none", "missing", "None", "NA"), start=1):
         run("ask")
         run("measure", "effort=4,25", f"comfort={word}")
-        run("choose", "n")
+        if loaded("show")["trials"][-1]["asks_choice"]:
+            run("choose", "n")
         assert loaded("show")["trials"][number - 1]["outcome"] == {"effort": 4.25, "comfort": None}
 
 
@@ -89,6 +90,43 @@ def test_short_break_repeats_no_condition_and_a_long_one_says_why(folder: Path) 
     assert loaded("ask")["source"] == "anchor"
 
 
+def test_veto_because_of_pain_holds_until_it_is_lifted(folder: Path) -> None:
+    begin()
+    one_trial(4, None)
+    trial = loaded("ask")["trial"]
+    run("veto", "--pain", "--why", "knee")
+    with Lab("sfihilo.db") as lab:
+        (veto,) = lab.record("P07-1").painful
+    assert (veto.trial, veto.why, veto.pain) == (trial, "knee", True)
+    run("lift", str(trial), "--why", "padding added")
+    with Lab("sfihilo.db") as lab:
+        assert lab.record("P07-1").painful == ()
+
+
+def test_place_states_where_the_device_is(folder: Path) -> None:
+    begin()
+    run("suggest", "x=3", "y=4")
+    run("measure", "effort=4", "comfort=5")
+    said = run("place", "x=1,5", "--why", "set by hand")
+    assert "Kept from trial 1: y 4" in said
+    with Lab("sfihilo.db") as lab:
+        assert lab.record("P07-1").positions == ({"x": 1.5, "y": 4.0},)
+    assert "Kept from the stated place: x 1.5" in run("suggest", "y=2")
+
+
+def test_head_noted_earlier_shows_a_rewritten_record(folder: Path) -> None:
+    begin()
+    noted = loaded("head")
+    assert noted["events"] == 1
+    assert noted["head"] in run("head")
+    run("ask")
+    assert "intact" in run("verify", "--head", noted["head"])
+    Path("sfihilo.db").rename("first.db")
+    run("new", "space.toml", "-p", "P07", "--seed", "8")
+    assert "intact" in run("verify")
+    assert "no event in it has the hash" in run("verify", "--head", noted["head"], code=3)
+
+
 def test_every_step_says_what_comes_next(folder: Path) -> None:
     said = [
         run("new", "space.toml", "-p", "P07"), run("ask"), run("start"),
@@ -114,16 +152,20 @@ def test_tables_of_the_example_stay_within_80_columns(folder: Path) -> None:
     assert "4.123" in run("show")
 
 
-def test_brackets_and_control_characters_of_a_space_are_shown_not_obeyed(folder: Path) -> None:
+def test_brackets_and_control_characters_are_shown_not_obeyed(folder: Path) -> None:
     text = (folder / "space.toml").read_text().replace('"Nm"', '"[m/s]"')
-    (folder / "space.toml").write_text(text.replace('"W/kg"', '"\\u001b[2Jx"'))
+    (folder / "bad.toml").write_text(text.replace('"W/kg"', '"\\u001b[2Jx"'))
+    (folder / "space.toml").write_text(text.replace('"W/kg"', '"[red]W[/red]"'))
     begin()
     said = run("ask") + run("measure", "effort=7.5", "comfort=5") + run("recommend")
     assert "[m/s]" in said
-    assert "\x1b" not in said
-    assert r"\x1b[2Jx" in said
+    assert "7.5 [red]W[/red]" in said
     run("note", "\x1b]0;owned\x07")
-    assert "\x1b" not in run("measure", "effort=\x1b[1m", "comfort=5", "-t", "1", code=2)
+    run("ask")
+    for words in (["measure", "effort=\x1b[1m", "comfort=5"], ["new", "bad.toml", "-p", "P1"]):
+        said = run(*words, code=2)
+        assert "\x1b" not in said
+        assert r"\x1b[" in said
 
 
 def test_several_open_sessions_must_be_named(folder: Path) -> None:

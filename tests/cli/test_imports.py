@@ -45,6 +45,8 @@ print("loaded:", *[name for name in {HEAVY!r} if name in sys.modules], file=sys.
 def test_session_commands_load_no_heavy_library(folder: Path, words: list[str]) -> None:
     run("new", "space.toml", "-p", "P07", "--seed", "7")
     run("ask")
+    run("measure", "effort=4", "comfort=5")
+    run("ask")
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, "session", *words],
         capture_output=True, text=True, check=True,

@@ -108,7 +108,7 @@ def test_twelve_trials_with_mistakes_are_recorded_as_meant(
     operator.press("s", BETWEEN)
     operator.press("\r", READY)  # 4: refused before it is applied
     operator.press("v", "Why are these settings refused")
-    operator.press("too strong\r", "pain")
+    operator.press("too strong\r", "Because of pain")
     operator.press("maybe\r", "expected y or n")
     operator.press("n\r", BETWEEN)
     operator.press("\r", READY)  # 5: Ctrl-C while walking
@@ -146,8 +146,13 @@ def test_twelve_trials_with_mistakes_are_recorded_as_meant(
     operator.press("\r", READY)  # 12: ended early
     operator.press("\r", WALKING)
     operator.press("a", "Why does this trial end early")
-    operator.press("stumbled\r", BETWEEN)
-    operator.trial("n")  # 13
+    operator.press("stumbled\r", "Because of pain")
+    operator.press("n\r", BETWEEN)
+    operator.press("d", "x, 0 to 10 Nm .Enter: .*: ")  # the device was set by hand
+    operator.press("4,5\r", "y, 0 to 10 .Enter: .*: ")
+    operator.press("\r", "The place of the device is recorded")
+    operator.trial(None)  # 13: the walk before it was not felt to the end, so nothing is asked
+    operator.trial("n")  # 14
     operator.press("r", "Recommended after")
     operator.see("95 % intervals")
     operator.press("?", "what would be recommended now")
@@ -170,7 +175,8 @@ def test_twelve_trials_with_mistakes_are_recorded_as_meant(
         ("complete", 5.25, "previous"),
         ("complete", 5.5, "same"),
         ("aborted", None, None),
-        ("complete", 5.75, "new"),
+        ("complete", 5.75, None),
+        ("complete", 6.0, "new"),
     ]
     assert record.trials[4].answered
     assert record.trials[7].source == "anchor"

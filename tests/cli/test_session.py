@@ -100,11 +100,13 @@ def test_everything_else_an_operator_does(folder: Path) -> None:
     assert (suggested["source"], suggested["policy"]) == ("operator", {"x": 3.0, "y": 4.0})
     assert loaded("abort", "--why", "tired")["status"] == "aborted"
     assert loaded("repeat", "1")["repeats"] == 1
+    run("measure", "effort=4")
+    run("ask")
     assert loaded("measure", "--missing")["outcome"] is None
     run("choose", "same")
-    assert loaded("amend", "4", "effort=5", "--why", "late")["outcome"] == {"effort": 5.0}
-    assert loaded("amend", "4", "--choice", "new", "--why", "typo")["choice"] == "new"
-    assert loaded("withdraw", "4", "--why", "sensor")["status"] == "withdrawn"
+    assert loaded("amend", "5", "effort=5", "--why", "late")["outcome"] == {"effort": 5.0}
+    assert loaded("amend", "5", "--choice", "new", "--why", "typo")["choice"] == "new"
+    assert loaded("withdraw", "5", "--why", "sensor")["status"] == "withdrawn"
     assert loaded("interrupt", "--why", "lunch") == {"status": "interrupted"}
     assert loaded("resume") == {"status": "open"}
     assert loaded("ask")["source"] == "anchor"
@@ -226,12 +228,10 @@ def test_a_damaged_record_exits_with_3_and_names_the_event(folder: Path) -> None
     run("verify", "--db", "junk.db", code=3)
 
 
-def test_an_answer_to_the_first_trial_is_kept_and_can_be_undone(folder: Path) -> None:
-    """The README's four commands in a row: the answer is recorded, though nothing was compared."""
+def test_an_answer_to_the_first_trial_is_refused_with_the_reason(folder: Path) -> None:
     begin()
-    one_trial(4, "new")
-    assert loaded("show")["trials"][0]["choice"] == "new"
-    run("undo", "--why", "wrong button")
+    one_trial(4, None)
+    assert "there is nothing to compare it with" in run("choose", "new", code=2)
     shown = loaded("show")["trials"][0]
     assert (shown["choice"], shown["outcome"]) == (None, {"effort": 4.0})
 

@@ -15,6 +15,7 @@ import typer
 
 from sfihilo.cli.output import DAMAGED, FAILED, Output, errors, fail
 from sfihilo.cli.steps import next_step, outcome_words, trial_rows
+from sfihilo.experiment.files import replacing
 from sfihilo.experiment.log.errors import DamagedError, KeyConflictError, LogError, NotALogError
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.session.lab import Lab
@@ -137,11 +138,8 @@ def use_session(db: Path, name: str | None) -> None:
     if name is None:
         path.unlink(missing_ok=True)
         return
-    draft = Path(f"{path}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(f"{name}\n")
-    draft.replace(path)
+    with replacing(path) as draft:
+        draft.write_text(f"{name}\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,16 @@ from sfihilo.experiment.session.session import UNCHANGED
 from sfihilo.experiment.session.trial import Trial
 
 Reason = Annotated[str, typer.Option("--why", help="The reason, for the record.")]
+Pain = Annotated[
+    bool, typer.Option("--pain", help="Because of pain: such settings are avoided until 'lift'.")
+]
 
 
 def attach(app: typer.Typer) -> None:
     """Add these commands to the session's own."""
     for function in (
-        start, suggest, repeat, abort, veto, amend, withdraw, redo, interrupt, resume, note, close,
+        start, suggest, repeat, abort, veto, lift, place, amend, withdraw, redo, interrupt, resume,
+        note, close,
     ):  # fmt: skip
         app.command()(session_command(function))
     app.command(name="break")(session_command(take_break))
@@ -67,14 +71,36 @@ def repeat(command: Command, trial: Annotated[int, typer.Argument(help="Earlier 
     command.show(command.session.repeat(trial, key=command.key))
 
 
-def abort(command: Command, why: Reason, trial: Number = None) -> None:
+def abort(command: Command, why: Reason, pain: Pain = False, trial: Number = None) -> None:
     """End the current trial early."""
-    command.show(command.session.abort(command.trial(trial), why, key=command.key))
+    command.show(command.session.abort(command.trial(trial), why, pain=pain, key=command.key))
 
 
-def veto(command: Command, why: Reason, trial: Number = None) -> None:
+def veto(command: Command, why: Reason, pain: Pain = False, trial: Number = None) -> None:
     """Refuse proposed settings before they are applied."""
-    command.show(command.session.veto(command.trial(trial), why, key=command.key))
+    command.show(command.session.veto(command.trial(trial), why, pain=pain, key=command.key))
+
+
+def lift(
+    command: Command,
+    trial: Annotated[int, typer.Argument(help="Trial that was refused or aborted with --pain.")],
+    why: Reason,
+) -> None:
+    """Allow settings near a trial again that were avoided because of pain."""
+    command.show(command.session.lift(trial, why, key=command.key))
+
+
+def place(
+    command: Command,
+    values: Annotated[
+        list[str], typer.Argument(help="NAME=VALUE; what is left out stays as in the last trial.")
+    ],
+    why: Why = "",
+) -> None:
+    """State where the device is, after it was set by hand or when the record is unsure."""
+    policy, kept = completed(command.record, parse_policy(values))
+    command.session.place(policy, why=why, key=command.key)
+    command.show_status(" ".join(["The place of the device is recorded.", *kept]))
 
 
 def amend(

@@ -64,11 +64,6 @@ def readable(message: str) -> str:
     return LONG_DECIMAL.sub(lambda found: f"{float(found[0]):.6g}", printable(message))
 
 
-def counted(number: int, what: str) -> str:
-    """A number of things in words: "1 trial", "2 trials"."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 @dataclass(frozen=True)
 class Output:
     """Where a command's result goes: JSON for scripts, tables and sentences for people."""

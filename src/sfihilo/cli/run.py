@@ -31,10 +31,12 @@ from sfihilo.cli.screens import (
     help_lines,
     hint,
     outcome_prompt,
+    place_prompt,
     read_outcome,
     screen,
     stage_of,
 )
+from sfihilo.cli.steps import last_policy
 from sfihilo.cli.terminal import Terminal
 from sfihilo.cli.values import parse_choice, parse_number
 from sfihilo.cli.views import advice_tables
@@ -254,6 +256,7 @@ class SessionLoop:
             "undo": self._undo,
             "veto": self._veto,
             "abort": self._abort,
+            "place": self._place,
             "break": self._break,
             "resume": self.session.resume,
             "advice": self._advice,
@@ -292,12 +295,24 @@ class SessionLoop:
     def _veto(self) -> None:
         trial = self._trial()
         why = self._text("Why are these settings refused? ")
-        pain = self._yes("Was there pain, or is it feared? (y/n) ")
-        self.session.veto(trial, f"pain: {why}" if pain else why)
+        pain = self._yes("Because of pain? (y/n) ")
+        self.session.veto(trial, why, pain=pain)
 
     def _abort(self) -> None:
         trial = self._trial()
-        self.session.abort(trial, self._text("Why does this trial end early? "))
+        why = self._text("Why does this trial end early? ")
+        pain = self._yes("Because of pain? (y/n) ")
+        self.session.abort(trial, why, pain=pain)
+
+    def _place(self) -> None:
+        record = self.session.record
+        last = last_policy(record)[1]
+        policy = {}
+        for name in record.space.free:
+            text = self._text(place_prompt(record, name))
+            policy[name] = last[name] if not text and name in last else parse_number(text, name)
+        self.session.place(policy)
+        self.terminal.show("The place of the device is recorded.")
 
     def _break(self) -> None:
         record = self.session.record

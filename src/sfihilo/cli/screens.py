@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from sfihilo.cli.output import LINE_WIDTH, counted
-from sfihilo.cli.steps import change, compared, outcome_words, remarks
+from sfihilo.cli.output import LINE_WIDTH
+from sfihilo.cli.steps import change, compared, last_policy, outcome_words, remarks
 from sfihilo.cli.values import is_missing, parse_number, physical, physical_unit, with_unit
 from sfihilo.experiment.session.record import Record
-from sfihilo.experiment.session.trial import Trial
+from sfihilo.experiment.session.trial import Trial, counted
 from sfihilo.experiment.space.measurement import accepted
 from sfihilo.experiment.space.parameter import Outcome
 from sfihilo.experiment.space.space import Space
@@ -24,7 +24,7 @@ Stage = Literal[
 ]
 Action = Literal[
     "ask", "start", "walk", "finish", "new", "previous", "same", "cannot", "undo", "veto", "abort",
-    "break", "resume", "advice", "help", "leave",
+    "place", "break", "resume", "advice", "help", "leave",
 ]  # fmt: skip
 
 ENTER, END = "\n", "\x04"  # END: Ctrl-D, or nothing more to read
@@ -32,7 +32,7 @@ COMMON: Mapping[str, Action] = {
     "u": "undo", "b": "break", "r": "advice", "q": "leave", "?": "help", END: "leave",
 }  # fmt: skip
 KEYS: Mapping[Stage, Mapping[str, Action]] = {
-    "between": {ENTER: "ask", **COMMON},
+    "between": {ENTER: "ask", "d": "place", **COMMON},
     "ready": {ENTER: "start", "v": "veto", **COMMON},
     "unfinished": {ENTER: "finish", "w": "walk", "a": "abort", **COMMON},
     "walking": {ENTER: "finish", "a": "abort", **COMMON},
@@ -55,6 +55,7 @@ WORDS: Mapping[Action, str] = {
     "undo": "undo",
     "veto": "veto",
     "abort": "abort",
+    "place": "device is at",
     "break": "break",
     "resume": "the person is back",
     "advice": "advice",
@@ -73,6 +74,7 @@ HELP: Mapping[Action, str] = {
     "undo": "take the last step back, as often as needed",
     "veto": "refuse these settings before they are applied; asks for the reason",
     "abort": "end this trial early; asks for the reason",
+    "place": "state where the device is, after it was set by hand",
     "break": "the person pauses; after a long break the last condition comes again",
     "resume": "go on after the break",
     "advice": "what would be recommended now",
@@ -165,7 +167,9 @@ def screen(record: Record, stage: Stage, large: bool = False) -> list[str]:
         return _between(record)
     title = f"Trial {trial.number}  participant {record.participant}  session {record.session}"
     if stage == "ready":
-        return [title, *remarks(record, trial), "", *settings_lines(record, trial, large)]
+        warnings = [f"warning: {warning}" for warning in trial.warnings]
+        known = [*warnings, *remarks(record, trial), ""]
+        return [title, *known, *settings_lines(record, trial, large)]
     if stage == "unfinished":
         return [
             title,
@@ -226,6 +230,16 @@ def large_number(text: str) -> list[str]:
 def clock(seconds: float) -> str:
     """Minutes and seconds."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def place_prompt(record: Record, name: str) -> str:
+    """What is asked for one setting of the device."""
+    parameter = record.space.policy[name]
+    low, high = physical(parameter.low, parameter), physical(parameter.high, parameter)
+    limits = with_unit(f"{low} to {high}", parameter)
+    last = last_policy(record)[1].get(name)
+    kept = "" if last is None else f" (Enter: {physical(last, parameter)})"
+    return f"{name}, {limits}{kept}: "
 
 
 def outcome_prompt(name: str, outcome: Outcome) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sfihilo.cli import files, operator
+from sfihilo.cli import lab_file, operator
 from sfihilo.cli.begin import begin
 from sfihilo.cli.command import (
     DEFAULT_DB,
@@ -226,4 +226,4 @@ def recommend(
 
 app.command()(run)
 operator.attach(app)
-files.attach(app)
+lab_file.attach(app)

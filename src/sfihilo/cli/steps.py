@@ -48,9 +48,13 @@ def remarks(record: Record, trial: Trial) -> list[str]:
 def last_policy(record: Record, before: int | None = None) -> tuple[str, Mapping[str, float]]:
     """Where the settings came from and what they were: the last trial that was carried out.
 
-    Before any trial it is the start of the space, which may not name every parameter. `before`
-    leaves out the trial of that number and all later ones.
+    Before any trial it is the start of the space, which may not name every parameter; after the
+    operator stated a place, it is that one. `before` leaves out a trial and all later ones.
     """
+    places = record.positions
+    policies = [trial.policy for trial in record.trials]
+    if before is None and len(places) == 1 and record.trials and places[0] not in policies:
+        return "the stated place", places[0]
     for trial in reversed(record.trials[: None if before is None else before - 1]):
         carried_out = trial.started or trial.measured or trial.answered
         if carried_out and trial.ending != "undone":

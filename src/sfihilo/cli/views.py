@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sfihilo.cli.output import Output, counted
+from sfihilo.cli.output import Output
 from sfihilo.cli.values import physical
 from sfihilo.experiment.output.advice import Advice
 from sfihilo.experiment.session.record import Record
+from sfihilo.experiment.session.trial import counted
 
 
 def trial_table(record: Record) -> tuple[list[str], list[list[object]]]:

@@ -9,43 +9,49 @@ from sfihilo.experiment.log.errors import (
     LogError,
     NotALogError,
     ReadOnlyError,
+    ReplacedError,
     StaleError,
     deprecated,
 )
-from sfihilo.experiment.output.advice import Advice
-from sfihilo.experiment.session.journal import Overtaken
-from sfihilo.experiment.session.lab import Lab
-from sfihilo.experiment.session.record import Protocol, Record
-from sfihilo.experiment.session.session import Session
+from sfihilo.experiment.output.advice import Advice, Interval
+from sfihilo.experiment.session.lab import Lab, Plan
+from sfihilo.experiment.session.record import Protocol, Record, Veto
+from sfihilo.experiment.session.session import OvertakenError, Session
 from sfihilo.experiment.session.trial import Trial
 from sfihilo.experiment.space.measurement import BadMeasurementError
 from sfihilo.experiment.space.parameter import Outcome, Parameter
 from sfihilo.experiment.space.safety import UnsafePolicyError
 from sfihilo.experiment.space.space import Space
+from sfihilo.history import Choice
 
 __all__ = [
     "Advice",
     "BadMeasurementError",
     "BusyError",
+    "Choice",
     "DamagedError",
     "DiskFailureError",
+    "Interval",
     "KeyConflictError",
     "Lab",
     "LogError",
     "NotALogError",
     "Outcome",
-    "Overtaken",
+    "OvertakenError",
     "Parameter",
+    "Plan",
     "Protocol",
     "ReadOnlyError",
     "Record",
+    "ReplacedError",
     "Session",
     "Space",
     "StaleError",
     "Trial",
     "UnsafePolicyError",
+    "Veto",
 ]
 
 
 def __getattr__(name: str) -> type[Exception]:
-    return deprecated(name, __name__, DEPRECATED)
+    return deprecated(name, __name__, {**DEPRECATED, "Overtaken": OvertakenError})

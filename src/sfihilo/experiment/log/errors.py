@@ -47,6 +47,17 @@ class ReadOnlyError(LogError):
     """The file was opened for reading, or was written by a newer SFIHILO."""
 
 
+class ReplacedError(LogError):
+    """The file was replaced under an open session: it holds another history than what was read."""
+
+    def __init__(self, path: object, session: str) -> None:
+        super().__init__(
+            f"{path} was replaced: session {session!r} has another history now than what was read; "
+            "nothing was written; open the session again and look at it before going on"
+        )
+        self.session = session
+
+
 DEPRECATED: Mapping[str, type[LogError]] = {
     "LogProblem": LogError,
     "KeyConflict": KeyConflictError,

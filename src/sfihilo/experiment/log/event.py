@@ -28,6 +28,13 @@ FIELDS = (
     "monotonic",
 )  # fmt: skip
 
+TYPES: Mapping[str, Any] = {
+    **dict.fromkeys(FIELDS, str),
+    **dict.fromkeys(("seq", "number", "monotonic"), int),
+    **dict.fromkeys(("key", "actor"), str | None),
+    "body": Mapping,
+}
+
 
 @dataclass(frozen=True)
 class Event:
@@ -55,6 +62,9 @@ class Event:
         missing = [name for name in FIELDS if name not in fields]
         if missing:
             raise ValueError(f"an event needs the fields {', '.join(FIELDS)}; missing: {missing}")
+        for name, kind in TYPES.items():
+            if not isinstance(fields[name], kind) or isinstance(fields[name], bool):
+                raise ValueError(f"{name} of an event: got a {type(fields[name]).__name__}")
         return cls(**{name: fields[name] for name in FIELDS})
 
 

@@ -1,11 +1,11 @@
-"""The tables of a log file, its format number, and how a connection to it is made safe.
+"""The tables of a log file, its format number, and the settings of a connection to it.
 
 Journal and sync settings: a rollback journal (DELETE) with synchronous EXTRA. Replaying recorded
 writes with unsynced ones dropped, DELETE with FULL (Python's default) loses the last acknowledged
 commit, because the removal of the journal may be forgotten and the journal then undoes it; EXTRA
 syncs the directory as well and loses nothing. WAL with FULL would lose nothing either and is
 faster, but SQLite before 3.51.3 can corrupt a WAL file written by several connections, and here a
-console and a command line may race. The twenty milliseconds a commit are nothing beside the two
+console and a command line may race. The twenty milliseconds per commit are nothing beside the two
 minutes of a query, and a log at rest stays one file that can be copied.
 """
 
@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from sfihilo.experiment.files import create_empty
 from sfihilo.experiment.log.errors import NotALogError
 from sfihilo.experiment.log.event import FIELDS, GENESIS
 
@@ -26,7 +27,10 @@ FORMAT = 1
 PAGE = 4096  # fixed, so that events can be carved out of a file whose header is damaged
 JOURNAL = "DELETE"
 SYNCHRONOUS = "EXTRA"
-FAULTS = (sqlite3.Error, UnicodeDecodeError)  # the second: a message quotes damaged bytes
+# What SQLite raises on a damaged file: UnicodeDecodeError when a message quotes damaged bytes,
+# MemoryError when a damaged size asks for more than there is.
+FAULTS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
+LARGEST_ROW = 64 * 2**20  # bytes: what a damaged size may make SQLite allocate; events are small
 PATIENCE = 5.0  # seconds that a second writer, or a reader during a commit, waits
 
 # previous and hash come first: their 64 characters each give a cell a mark that recovery looks for.
@@ -65,11 +69,17 @@ MIGRATIONS: Mapping[int, str] = MappingProxyType({})
 
 
 def connect(path: Path, *, create: bool = False) -> sqlite3.Connection:
-    """A connection that loses nothing it acknowledged; transactions are begun by hand."""
+    """A connection that loses nothing it acknowledged; transactions are begun explicitly.
+
+    A file that does not exist is created for its owner only.
+    """
+    if create:
+        create_empty(path)
     uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
     connection = sqlite3.connect(
         uri, uri=True, timeout=PATIENCE, isolation_level=None, check_same_thread=False
     )
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_ROW)
     try:
         connection.executescript(
             f"PRAGMA page_size = {PAGE}; PRAGMA synchronous = {SYNCHRONOUS};"
@@ -85,20 +95,31 @@ def connect(path: Path, *, create: bool = False) -> sqlite3.Connection:
     return connection
 
 
+def is_busy(error: BaseException) -> bool:
+    """Whether an error says that another process holds the file, and nothing about its content."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def words(error: BaseException) -> str:
+    """The message of an error of SQLite; Python's MemoryError has none."""
+    return str(error) or "out of memory, because a size in it is damaged"
+
+
 def number(connection: sqlite3.Connection, query: str) -> int:
-    """The one integer that a pragma or query gives."""
+    """The one integer that a pragma or query returns."""
     return int(connection.execute(query).fetchone()[0])
 
 
 def is_blank(connection: sqlite3.Connection) -> bool:
-    """A file that nobody has written a table to: new, or left by a power loss at creation."""
+    """Whether the file has no table: it is new, or a power loss ended its creation."""
     return number(connection, "SELECT count(*) FROM sqlite_master") == 0
 
 
 def prepare(
     connection: sqlite3.Connection, path: Path, *, create: bool = False, write: bool = False
 ) -> int:
-    """Make sure that the file is a log, make or upgrade its tables if allowed; its format."""
+    """Validate that the file is a log; create or upgrade its tables if allowed; its format."""
     application = number(connection, "PRAGMA application_id")
     if create and application == 0:
         if is_blank(connection):
@@ -108,7 +129,9 @@ def prepare(
     version = number(connection, "PRAGMA user_version")
     if application != APPLICATION or version < 1:
         what = "is empty" if path.stat().st_size == 0 else "is another program's SQLite file"
-        raise NotALogError(f"{path} is no SFIHILO log: it {what} (or its first page is damaged)")
+        raise NotALogError(
+            f"{path} is not an SFIHILO log: it {what} (or its first page is damaged)"
+        )
     if write and version <= FORMAT:
         if connection.execute(f"PRAGMA journal_mode = {JOURNAL}").fetchone()[0] != JOURNAL.lower():
             raise NotALogError(f"{path}: cannot use the journal mode {JOURNAL}, is it in memory?")
@@ -118,7 +141,7 @@ def prepare(
 
 
 def build(connection: sqlite3.Connection) -> None:
-    """Make the tables, in one transaction that checks again whether another process was first."""
+    """Create the tables in one transaction, unless another process was first."""
     connection.execute(f"PRAGMA journal_mode = {JOURNAL}")
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -133,7 +156,7 @@ def build(connection: sqlite3.Connection) -> None:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring an older file up to the present format, wholly or not at all."""
+    """Upgrade an older file to the present format, wholly or not at all."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         for version in range(number(connection, "PRAGMA user_version"), FORMAT):
@@ -156,7 +179,7 @@ def run(connection: sqlite3.Connection, script: str) -> None:
 
 
 def insert(connection: sqlite3.Connection, fields: Mapping[str, Any]) -> None:
-    """Write one event as it stands; triggers refuse it unless it continues the chain."""
+    """Write one event as it is; triggers refuse it unless it continues the chain."""
     places = ", ".join("?" for _ in FIELDS)
     values = [fields[name] for name in FIELDS]
     connection.execute(f"INSERT INTO events ({', '.join(FIELDS)}) VALUES ({places})", values)
@@ -179,7 +202,7 @@ def describe(connection: sqlite3.Connection) -> tuple[tuple[str, str], ...]:
 
 @cache
 def expected_description() -> tuple[tuple[str, str], ...]:
-    """What `describe` says of an unharmed file of the present format."""
+    """What `describe` returns for an undamaged file of the present format."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
         run(connection, TABLES)

@@ -1,6 +1,6 @@
 """The durable event log: one SQLite file, many sessions, append-only, hash-chained.
 
-`append` returns only when the event would survive a power loss; an event it raised on is not
+`append` returns only when the event would survive a power loss. If it raises, the event is not
 acknowledged, and repeating it with the same key is always safe. Writers in several threads or
 processes queue on SQLite's own lock, so the file has one writer at a time. Keep it off network
 file systems: their locks and syncs cannot be trusted.
@@ -32,6 +32,7 @@ from sfihilo.experiment.log.errors import (
     KeyConflictError,
     LogError,
     ReadOnlyError,
+    ReplacedError,
     StaleError,
 )
 from sfihilo.experiment.log.event import (
@@ -54,6 +55,7 @@ DAMAGE = (
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
     sqlite3.SQLITE_CONSTRAINT,  # the head is not where the events end
+    sqlite3.SQLITE_TOOBIG,  # a damaged size
 )
 BATCH = 500  # rows read at once: no reader holds a lock while its caller works
 
@@ -72,7 +74,7 @@ class Log:
 
     @classmethod
     def open(cls, path: str | Path, *, read_only: bool = False) -> Log:
-        """Open a log, or make one where there is no file; an older format is brought up to date.
+        """Open a log, or create one if there is no file; an older format is upgraded.
 
         A file of a newer format opens for reading only.
         """
@@ -91,7 +93,7 @@ class Log:
         return self._asked_read_only or self.newer
 
     def close(self) -> None:
-        """Let go of the file; closing twice does nothing."""
+        """Close the file; closing twice does nothing."""
         with self._lock:
             self._closed = True
             self._drop()
@@ -115,6 +117,7 @@ class Log:
         *,
         key: str | None = None,
         expected: int | None = None,
+        expected_hash: str | None = None,
         actor: str | None = None,
         begins: bool = False,
     ) -> Event:
@@ -123,6 +126,7 @@ class Log:
         key       the same key with the same content returns the stored event and writes nothing;
                   with another content it raises KeyConflictError. Keys belong to their session.
         expected  number of events that the writer has read of the session; StaleError if it differs
+        expected_hash  hash of the last of them; ReplacedError if the session has another history
         begins    the event begins a session; KeyConflictError if its key began another one
         """
         if not isinstance(body, Mapping):
@@ -139,15 +143,27 @@ class Log:
         def work(connection: sqlite3.Connection) -> Event:
             if begins and key is not None:
                 _require_unused(connection, session, key)
-            return _append(connection, content, expected)
+            event = _append(connection, content, expected, expected_hash)
+            if event is None:
+                raise ReplacedError(self.path, session)
+            return event
 
         return self._run(work, "BEGIN IMMEDIATE")
+
+    def snapshot(self) -> tuple[Event, ...]:
+        """All events of the file as they are at one moment, read in one transaction."""
+        query = f"SELECT {COLUMNS} FROM events ORDER BY seq"
+        events = tuple(_event(row) for row in self._run(partial(_fetch, query=query)))
+        for place, event in enumerate(events, start=1):
+            if event.seq != place:
+                raise DamagedError(f"{self.path}: an event before event {event.seq} is missing")
+        return events
 
     def events(self, session: str | None = None, after: int = 0) -> Iterator[Event]:
         """Events in order, of one session or all, whose seq is beyond `after`.
 
-        Every event is checked against its own hash, and that none is missing before it, when it
-        is handed out (DamagedError otherwise).
+        Before an event is returned, its hash is checked, and that no event before it is missing;
+        DamagedError otherwise.
         """
         last = after if session is None else (None if after else 0)
         where, values = ("", ()) if session is None else ("AND session = ?", (session,))
@@ -166,11 +182,11 @@ class Log:
             after = rows[-1][0]
 
     def find(self, session: str, key: str) -> Event | None:
-        """The event that a key of a session stands for, if there is one."""
+        """The event that was stored under a key of a session, if there is one."""
         return self._run(lambda c: _by_key(c, session, key))
 
     def begun(self, key: str) -> Event | None:
-        """The first event of the session that was begun under a key, if there is one."""
+        """The first event of the session that was created under a key, if there is one."""
         check_name(key, "key")
         return self._run(lambda c: _begun(c, key))
 
@@ -184,38 +200,41 @@ class Log:
         return self._run(lambda c: _count(c, session))
 
     def head(self) -> tuple[int, str]:
-        """Number of events in the file and the hash of the last: print it to pin the record."""
+        """Number of events in the file and the hash of the last one.
+
+        Note the hash outside of the file (print it, send it to a colleague): `verify(head=...)`
+        then shows whether the record was rewritten since.
+        """
         return self._run(_head)
 
-    def verify(self) -> Verdict:
-        """Check everything: the chain, its head, SQLite's own structure, the definitions."""
-        return self._run(audit)
+    def verify(self, head: str | None = None) -> Verdict:
+        """Check everything: the chain, its head, SQLite's own structure, the definitions.
+
+        With `head`, a hash that `head()` returned earlier, the chain must contain that event.
+        """
+        return self._run(lambda c: audit(c, head))
 
     @staticmethod
     def recover(path: str | Path, out: str | Path) -> int:
-        """Save the events before the first damaged one to a new log; how many there were."""
+        """Save the events before the first damaged one to a new log; returns their number."""
         return recovery.recover(path, out)
 
     def set_identity(self, participant: str, fields: Mapping[str, JSON]) -> None:
-        """Store who a participant code is, apart from the record; replaces what was there."""
+        """Store the person behind a participant code, apart from the record, or replace it."""
         check_name(participant, "participant")
         text = canonical(fields)
         self._require_writable()
         self._run(lambda c: identity.put(c, participant, text), "BEGIN IMMEDIATE")
 
     def get_identity(self, participant: str) -> dict[str, Any] | None:
-        """Who a participant code is, or None when never told or erased."""
+        """The person behind a participant code, or None if never stored or erased."""
         return self._run(lambda c: identity.get(c, participant))
-
-    def identities(self) -> list[str]:
-        """The participant codes whose identity is stored."""
-        return self._run(identity.participants)
 
     def erase_identity(self, participant: str) -> bool:
         """Remove a person's identity and every trace of its bytes from the file; False if none.
 
-        The record keeps the code only. Backups, and blocks that the file system freed, are
-        beyond the reach of a program: erase those too.
+        The record keeps the code only. Backups, and blocks that the file system freed, cannot be
+        reached from here: erase those too.
         """
         self._require_writable()
         found = self._run(lambda c: identity.erase(c, participant), "BEGIN IMMEDIATE")
@@ -234,7 +253,7 @@ class Log:
     def _run(
         self, work: Callable[[sqlite3.Connection], Result], begin: str | None = "BEGIN"
     ) -> Result:
-        """Do some work in one transaction; nothing of it stays when any part fails."""
+        """Run `work` in one transaction; if any part fails, nothing of it is stored."""
         with self._lock:
             connection = self._alive()
             try:
@@ -287,8 +306,12 @@ class Log:
 
 
 def _append(
-    connection: sqlite3.Connection, content: Mapping[str, Any], expected: int | None
-) -> Event:
+    connection: sqlite3.Connection,
+    content: Mapping[str, Any],
+    expected: int | None,
+    expected_hash: str | None = None,
+) -> Event | None:
+    """Insert the event, or return the one stored under its key; None if the history is another."""
     session = content["session"]
     if content["key"] is not None:
         stored = _by_key(connection, session, content["key"])
@@ -297,6 +320,8 @@ def _append(
     current = _count(connection, session)
     if expected is not None and expected != current:
         raise StaleError(session, expected, current)
+    if expected_hash is not None and _last_hash(connection, session) != expected_hash:
+        return None
     count, last = _head(connection)
     fields: dict[str, Any] = {
         **content,
@@ -342,12 +367,23 @@ def _by_key(connection: sqlite3.Connection, session: str, key: str) -> Event | N
 
 def _count(connection: sqlite3.Connection, session: str) -> int:
     query = "SELECT coalesce(max(number), 0) FROM events WHERE session = ?"
-    return int(connection.execute(query, (session,)).fetchone()[0])
+    count = connection.execute(query, (session,)).fetchone()[0]
+    if not isinstance(count, int):
+        raise DamagedError(f"session {session!r}: an event has {count!r} as its number")
+    return count
+
+
+def _last_hash(connection: sqlite3.Connection, session: str) -> str | None:
+    query = "SELECT hash FROM events WHERE session = ? ORDER BY number DESC LIMIT 1"
+    row = connection.execute(query, (session,)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def _head(connection: sqlite3.Connection) -> tuple[int, str]:
-    count, last = connection.execute("SELECT count, hash FROM head").fetchone()
-    return int(count), str(last)
+    row = connection.execute("SELECT count, hash FROM head").fetchone()
+    if row is None or not isinstance(row[0], int) or not isinstance(row[1], str):
+        raise DamagedError(f"the head of the log cannot be read, got {row!r}")
+    return row[0], row[1]
 
 
 def _fetch(connection: sqlite3.Connection, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
@@ -358,12 +394,15 @@ def _event(row: tuple[Any, ...]) -> Event:
     fields = dict(zip(FIELDS, row, strict=True))
     if not is_intact(fields, fields["body"]):
         raise DamagedError(f"event {fields['seq']} was changed: its content does not give its hash")
-    return Event.from_dict({**fields, "body": json.loads(fields["body"])})
+    try:
+        return Event.from_dict({**fields, "body": json.loads(fields["body"])})
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(f"event {fields['seq']} is not an event: {error}") from error
 
 
 def _check_end(connection: sqlite3.Connection, path: Path) -> None:
-    """A quick look at every opening: the last event is there and is the one the head names."""
-    # One statement sees one moment: between two, another process might write.
+    """Check, at every opening, that the last event is the one that the head names."""
+    # One statement reads one moment: between two, another process might write.
     row = connection.execute(
         "SELECT head.count, head.hash, coalesce(last.seq, 0), coalesce(last.hash, head.hash) "
         "FROM head LEFT JOIN (SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1) AS last"
@@ -373,12 +412,12 @@ def _check_end(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _translated(error: Exception, path: Path) -> LogError:
-    """What an error of SQLite means for the caller."""
+    """The error for the caller that an error of SQLite amounts to."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if schema.is_busy(error):
         return BusyError(f"{path} is in use by another writer; nothing was written, try again")
     if code == sqlite3.SQLITE_READONLY:
         return ReadOnlyError(f"{path} cannot be written, or was moved or deleted: {error}")
     if code in DAMAGE:
-        return DamagedError(f"{path} is no intact log: {error}")
+        return DamagedError(f"{path} is not an intact log: {schema.words(error)}")
     return DiskFailureError(f"{path}: {error}; not acknowledged, repeat with the same key")

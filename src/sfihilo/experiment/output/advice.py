@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sfihilo.experiment.session.proposals import is_painful, way_out
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.space import safety
+from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Policy
 from sfihilo.feasible import Feasible
+from sfihilo.history import BoolArray
 from sfihilo.learner import State, recommend
 
 
@@ -50,12 +53,23 @@ class Advice:
 
 
 def advise(record: Record, state: State, feasible: Mapping[str, Any] | None = None) -> Advice:
-    """Recommend within the space and within the ranges given in `feasible`."""
+    """Recommend within the space and the ranges given in `feasible`, away from what caused pain."""
     space = record.space
     limits = space.limits(feasible)
     lower, upper = space.box((), limits)
-    accepts = space.allows if space.constraints else None
-    found = recommend(state, Feasible(lower=lower, upper=upper, accepts=accepts))
+
+    def accepts(units: FloatArray) -> BoolArray:
+        return space.allows(units) & ~is_painful(record, units)
+
+    restricted = bool(space.constraints or record.painful)
+    try:
+        found = recommend(
+            state, Feasible(lower=lower, upper=upper, accepts=accepts if restricted else None)
+        )
+    except ValueError as error:
+        if not record.painful:
+            raise
+        raise ValueError(f"no policy can be recommended: {error}{way_out(record)}") from error
     policy = space.to_policy(found.policy)
     safety.check(space, policy)
     middle, low, high = (

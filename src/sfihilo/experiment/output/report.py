@@ -13,11 +13,10 @@ from pathlib import Path
 from sfihilo.experiment.insight import BestRange, Drive, best_ranges, drives, ranked
 from sfihilo.experiment.output import figure
 from sfihilo.experiment.output.advice import Advice
-from sfihilo.experiment.session.border import counted
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.rounds import heard
 from sfihilo.experiment.session.session import Session
-from sfihilo.experiment.session.trial import TAKEN_OUT, Trial
+from sfihilo.experiment.session.trial import TAKEN_OUT, Trial, counted
 
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1f2933}

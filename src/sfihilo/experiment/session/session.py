@@ -1,6 +1,6 @@
 """A session with a person: ask, measure, choose, for hours or over days.
 
-Every method reads the newest record, checks, writes one event, and only then returns; what it
+Every method reads the newest record, decides, writes one event, and only then returns; what it
 returned is on the disk. With a `key`, repeating a call does nothing twice.
 """
 
@@ -8,52 +8,56 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import wraps
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 from threading import RLock
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from sfihilo.experiment.log.errors import KeyConflictError
-from sfihilo.experiment.log.event import Event
+import numpy as np
+
+from sfihilo.experiment.log.errors import KeyConflictError, ReplacedError, StaleError
+from sfihilo.experiment.log.event import Event, canonical
 from sfihilo.experiment.log.store import Log
 from sfihilo.experiment.output.advice import Advice, advise
-from sfihilo.experiment.session.border import (
-    answer,
-    require_comparison,
-    require_unfinished,
-    short_text,
-    trial_number,
-)
-from sfihilo.experiment.session.journal import Journal
-from sfihilo.experiment.session.proposals import Learning, proposal
-from sfihilo.experiment.session.record import Record, redo_target, undo_target
+from sfihilo.experiment.session import decide, loop
+from sfihilo.experiment.session.decide import UNCHANGED as UNCHANGED
+from sfihilo.experiment.session.decide import Draft, Refusal, trial_number
+from sfihilo.experiment.session.proposals import Proposal, Proposer, proposal
+from sfihilo.experiment.session.record import Record, advance, fold, redo_target, undo_target
 from sfihilo.experiment.session.states import Snapshots
-from sfihilo.experiment.session.trial import TAKEN_OUT, Source, Trial
-from sfihilo.experiment.session.writer import Request, Writer
-from sfihilo.experiment.space import safety
+from sfihilo.experiment.session.trial import Source, Trial, counted
 from sfihilo.history import CHOICES, Choice
 from sfihilo.learner import State
 
-UNCHANGED: Any = object()  # None is a value: "could not be measured", "cannot say"
+if TYPE_CHECKING:
+    from sfihilo.experiment.output.tables import Table
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
+Decision = Callable[[Record], Draft]
 
 
-def _in_turn(
-    method: Callable[Concatenate[Session, Arguments], Result],
-) -> Callable[Concatenate[Session, Arguments], Result]:
-    """Threads that share a session take turns: what one decided on stays so until it wrote."""
+class OvertakenError(StaleError):
+    """Another writer was first. Nothing was written; `record` is the state it left."""
 
-    @wraps(method)
-    def in_turn(session: Session, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        with session._turn:
-            return method(session, *args, **kwargs)
-
-    return in_turn
+    def __init__(self, problem: StaleError, record: Record) -> None:
+        super().__init__(problem.session, problem.expected, problem.current)
+        self.record = record
+        last = record.trials[-1] if record.trials else None
+        state = "no trial yet" if last is None else f"trial {last.number} is {last.status}"
+        self.args = (f"{self.args[0]}; now: session {record.status}, {state}",)
 
 
 class Session:
-    """One person's session in a lab's file; make it with `Lab.create` or `Lab.open`."""
+    """One person's session in a lab's file; make it with `Lab.create` or `Lab.open`.
+
+    Threads may share a session: a lock is held from reading the record until the event is written.
+
+    >>> trial = session.ask()                                       # doctest: +SKIP
+    >>> session.measure(trial, {"metabolic_rate": 4.1, "comfort": 6})   # doctest: +SKIP
+    >>> if trial.asks_choice:                                       # doctest: +SKIP
+    ...     session.choose(trial, "new")
+    >>> session.recommend().policy                                  # doctest: +SKIP
+    """
 
     def __init__(
         self,
@@ -64,14 +68,25 @@ class Session:
         functions: Iterable[Callable[..., bool]] = (),
     ) -> None:
         self.id = session
-        self._turn = RLock()
-        self._writer = Writer(Journal(log, session, functions), Learning(session, snapshots), actor)
+        self._log = log
+        self._actor = actor
+        self._lock = RLock()
+        self._proposer = Proposer(session, snapshots)
+        self._events: list[Event] = list(log.events(session))
+        if not self._events:
+            raise ValueError(f"session: expected one of {log.sessions()}, got {session!r}")
+        self._record = fold(self._events, tuple(functions))
+
+    def __repr__(self) -> str:
+        record = self._record
+        trials = counted(len(record.trials), "trial")
+        return f"<Session {self.id}: participant {record.participant}, {record.status}, {trials}>"
 
     @property
-    @_in_turn
     def record(self) -> Record:
         """The session as its log tells it now."""
-        return self._writer.journal.refresh()
+        with self._lock:
+            return self._refresh()
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -79,39 +94,41 @@ class Session:
         return self.record.trials
 
     @property
-    @_in_turn
     def events(self) -> tuple[Event, ...]:
         """The whole log of this session."""
-        self._writer.journal.refresh()
-        return tuple(self._writer.journal.events)
+        with self._lock:
+            self._refresh()
+            return tuple(self._events)
 
     @property
-    @_in_turn
     def state(self) -> State:
         """The learner as it is now."""
-        return self._writer.learning.state(self.record)
+        with self._lock:
+            return self._proposer.state(self._refresh())
 
-    @_in_turn
     def ask(self, *, key: str | None = None, actor: str | None = None) -> Trial:
-        """The trial to do now: the one that is not over, or a new one, stored before shown."""
-        record = self._writer.journal.refresh()
-        if (stored := self._writer.journal.find(key)) is not None:
-            if stored.kind != "asked":
-                raise KeyConflictError(f"key {key!r} already stands for a {stored.kind!r} event")
-            return record.trial(stored.body["trial"])
-        self._writer.require_open()
-        record = self._writer.after_break(actor)
-        if record.current is not None:
-            return record.current
-        source: Source = "learner"
-        made = None
-        if record.reanchor_due:
-            made = self._writer.anchor_again(record)
-            source = "anchor"
-        made = made or self._writer.learning.propose(record)
-        return self._writer.emit("asked", made, source, key=key, actor=actor)
+        """The trial to do now: the one that is not over, or a new one, stored before shown.
 
-    @_in_turn
+        Ends a break; the last condition is then walked again first. Raises UnsafePolicyError if the
+        open trial can no longer be reached in one step from everywhere the device may be.
+        """
+        with self._lock:
+            stored = self._stored(key, lambda event: event.kind == "asked")
+            if stored is not None:
+                return self._trial_of(stored)
+            record = self._after_break(actor)
+            current = record.current
+            if current is not None:
+                if not current.measured:
+                    decide.require_reachable(record, current)
+                return current
+            source: Source = "anchor"
+            made = self._anchor_again(record)
+            if made is None:
+                source, made = "learner", self._proposer.propose(record)
+            decision = partial(decide.proposed, made=made, source=source)
+            return self._trial_of(self._decide(decision, key, actor))
+
     def suggest(
         self,
         policy: Mapping[str, float],
@@ -121,61 +138,39 @@ class Session:
         actor: str | None = None,
     ) -> Trial:
         """A trial with the operator's own policy; the learner learns from it as from any other."""
-        record = self._writer.journal.refresh()
-        if (stored := self._writer.journal.find(key)) is not None:
-            return self._writer.same_suggestion(stored, policy)
-        self._writer.require_open()
-        self._writer.require_none_open()
-        record = self._writer.after_break(actor)
-        try:
-            wanted = record.space.complete(policy)
-            safety.check(record.space, wanted, record.positions)
-        except ValueError as error:
-            self._writer.refuse("policy", None, policy, error, Request(key, actor))
-            raise
-        made = proposal(record, self._writer.learning.state(record), record.space.to_unit(wanted))
-        made = replace(made, policy=wanted)
-        return self._writer.emit("suggested", made, "operator", why=why, key=key, actor=actor)
 
-    @_in_turn
+        def same(stored: Event) -> bool:
+            wanted = self._record.space.complete(policy)
+            return stored.kind == "suggested" and bool(stored.body["policy"] == wanted)
+
+        def decision(record: Record) -> Draft:
+            wanted = decide.suggestion(record, policy)
+            state = self._proposer.state(record)
+            made = proposal(record, state, record.space.to_unit(wanted))
+            return decide.proposed(record, replace(made, policy=wanted), "operator", why=why)
+
+        return self._new_trial(decision, same, key, actor)
+
     def repeat(
         self, trial: Trial | int, *, key: str | None = None, actor: str | None = None
     ) -> Trial:
         """A trial with the policy of an earlier one, to see how consistent the person is."""
-        record = self._writer.journal.refresh()
-        earlier = record.trial(trial_number(trial))
-        if (stored := self._writer.journal.find(key)) is not None:
-            if stored.body.get("repeats") != earlier.number:
-                raise KeyConflictError(f"key {key!r} already stands for another event")
-            return record.trial(stored.body["trial"])
-        self._writer.require_open()
-        self._writer.require_none_open()
-        record = self._writer.after_break(actor)
-        try:
-            made = self._writer.again(record, earlier)
-        except safety.UnsafePolicyError as error:
-            given = dict(earlier.policy)
-            self._writer.refuse("policy", None, given, error, Request(key, actor))
-            raise
-        return self._writer.emit(
-            "asked", made, "repeat", repeats=earlier.number, key=key, actor=actor
-        )
+        number = trial_number(trial)
 
-    @_in_turn
+        def decision(record: Record) -> Draft:
+            earlier = record.trial(number)
+            made = self._repeat_of(record, earlier)
+            return decide.proposed(record, made, "repeat", repeats=earlier.number)
+
+        return self._new_trial(decision, lambda e: e.body.get("repeats") == number, key, actor)
+
     def start(
         self, trial: Trial | int, *, key: str | None = None, actor: str | None = None
     ) -> Trial:
         """Note that the policy is being applied: from now on the device counts as being there."""
         number = trial_number(trial)
+        return self._act(partial(decide.started, number=number), key, actor)
 
-        def check(now: Trial) -> None:
-            if now.started:
-                raise ValueError(f"trial {number}: it was started already")
-            require_unfinished(now)
-
-        return self._writer.act("started", {"trial": number}, check, key, actor)
-
-    @_in_turn
     def measure(
         self,
         trial: Trial | int,
@@ -186,20 +181,12 @@ class Session:
     ) -> Trial:
         """The measured outcome in physical units; None where it could not be measured.
 
-        What is not believed is recorded as refused and raises BadMeasurementError.
+        A value that is not plausible is recorded as refused and raises BadMeasurementError. The
+        trial's `warnings` say when its comparison cannot be used.
         """
         number = trial_number(trial)
-        found = self._writer.believed(number, outcome, Request(key, actor))
-        body = {"trial": number, "outcome": found.values, "warnings": list(found.warnings)}
+        return self._act(partial(decide.measured, number=number, outcome=outcome), key, actor)
 
-        def check(now: Trial) -> None:
-            if now.measured:
-                raise ValueError(f"trial {number}: it was measured already; use amend")
-            require_unfinished(now)
-
-        return self._writer.act("measured", body, check, key, actor)
-
-    @_in_turn
     def choose(
         self,
         trial: Trial | int,
@@ -210,44 +197,52 @@ class Session:
     ) -> Trial:
         """The person's answer: "new", "previous", "same", or None for "cannot say".
 
-        An answer that nobody asked for (`asks_choice` is false: the first trial, or the first one
-        after a break) is kept in the record; the learner does not hear it.
+        Only where it was asked for (`asks_choice`): not in the first trial, nor in the first one
+        after a break or after a trial without outcome, since the person compares with the walk that
+        they felt last.
         """
         number = trial_number(trial)
-        body = {"trial": number, "choice": answer(choice)}
+        return self._act(partial(decide.chosen, number=number, choice=choice), key, actor)
 
-        def check(now: Trial) -> None:
-            if now.answered:
-                raise ValueError(f"trial {number}: it was answered already; use amend")
-            newest = self._writer.journal.record.newest
-            if now.ending is not None or newest is None or number != newest.number:
-                raise ValueError(f"trial {number}: it is over ({now.status})")
-
-        return self._writer.act("chosen", body, check, key, actor)
-
-    @_in_turn
     def abort(
-        self, trial: Trial | int, why: str, *, key: str | None = None, actor: str | None = None
+        self,
+        trial: Trial | int,
+        why: str,
+        *,
+        pain: bool = False,
+        key: str | None = None,
+        actor: str | None = None,
     ) -> Trial:
-        """End a trial early; what was not measured or answered stays missing."""
-        body = {"trial": trial_number(trial), "why": short_text(why)}
-        return self._writer.act("aborted", body, require_unfinished, key, actor)
+        """End a trial early; what was not measured or answered stays missing.
 
-    @_in_turn
+        With `pain`, its neighbourhood is avoided until `lift`.
+        """
+        number = trial_number(trial)
+        return self._act(partial(decide.aborted, number=number, why=why, pain=pain), key, actor)
+
     def veto(
+        self,
+        trial: Trial | int,
+        why: str,
+        *,
+        pain: bool = False,
+        key: str | None = None,
+        actor: str | None = None,
+    ) -> Trial:
+        """Refuse a policy before it is applied; its neighbourhood is avoided for a while.
+
+        With `pain` it is avoided, in `ask`, `suggest` and `recommend`, until `lift`.
+        """
+        number = trial_number(trial)
+        return self._act(partial(decide.vetoed, number=number, why=why, pain=pain), key, actor)
+
+    def lift(
         self, trial: Trial | int, why: str, *, key: str | None = None, actor: str | None = None
     ) -> Trial:
-        """Refuse a policy before it is applied; its neighbourhood is avoided for a while."""
+        """End a veto because of pain: policies near this trial may be proposed again."""
+        number = trial_number(trial)
+        return self._act(partial(decide.lifted, number=number, why=why), key, actor)
 
-        def check(now: Trial) -> None:
-            require_unfinished(now)
-            if now.started or now.measured or now.answered:
-                raise ValueError(f"trial {now.number}: it was {now.status}; abort it instead")
-
-        body = {"trial": trial_number(trial), "why": short_text(why)}
-        return self._writer.act("vetoed", body, check, key, actor)
-
-    @_in_turn
     def amend(
         self,
         trial: Trial | int,
@@ -258,110 +253,248 @@ class Session:
         key: str | None = None,
         actor: str | None = None,
     ) -> Trial:
-        """Correct an outcome or an answer; the earlier record stays, the learner hears the new."""
-        body: dict[str, Any] = {"trial": trial_number(trial), "why": short_text(why)}
-        if outcome is not UNCHANGED:
-            believed = self._writer.believed(body["trial"], outcome, Request(key, actor))
-            body["outcome"] = believed.values
-        if choice is not UNCHANGED:
-            body["choice"] = answer(choice)
+        """Correct an outcome or an answer; the record keeps both, the learner uses the new one."""
+        decision = partial(
+            decide.amended, number=trial_number(trial), why=why, outcome=outcome, choice=choice
+        )
+        return self._act(decision, key, actor)
 
-        def check(now: Trial) -> None:
-            if len(body) == 2:
-                raise ValueError("amend: expected an outcome or a choice, got neither")
-            if now.ending in TAKEN_OUT:
-                raise ValueError(f"trial {now.number}: it was {now.ending}; nothing to amend")
-            if "choice" in body and not now.answered:
-                require_comparison(now)
-
-        return self._writer.act("amended", body, check, key, actor)
-
-    @_in_turn
     def withdraw(
         self, trial: Trial | int, why: str, *, key: str | None = None, actor: str | None = None
     ) -> Trial:
         """Take the data of a trial out (a loose sensor); the trial itself stays in the record."""
+        number = trial_number(trial)
+        return self._act(partial(decide.withdrawn, number=number, why=why), key, actor)
 
-        def check(now: Trial) -> None:
-            if now.ending in TAKEN_OUT:
-                raise ValueError(f"trial {now.number}: it was {now.ending} already")
-
-        body = {"trial": trial_number(trial), "why": short_text(why)}
-        return self._writer.act("withdrawn", body, check, key, actor)
-
-    @_in_turn
     def undo(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Event:
-        """Take the last action back; returns the event that no longer counts."""
-        return self._writer.correct("withdrawn", undo_target, "undo", why, key, actor)
+        """Take the last action back; returns the event that no longer counts.
 
-    @_in_turn
+        Undo changes the record, not the device: everywhere it may have been, it may still be.
+        """
+        return self._correct("withdrawn", why, key, actor)
+
     def redo(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Event:
         """Restore the action that was undone last; returns the event that counts again."""
-        return self._writer.correct("redone", redo_target, "redo", why, key, actor)
+        return self._correct("redone", why, key, actor)
 
-    @_in_turn
+    def place(
+        self,
+        policy: Mapping[str, float],
+        *,
+        why: str = "",
+        key: str | None = None,
+        actor: str | None = None,
+    ) -> Record:
+        """State where the device is now, after it was set by hand or when the record is unsure.
+
+        Only this and `start` remove the other places where the device may be.
+        """
+        return self._mark(partial(decide.placed, policy=policy, why=why), key, actor)
+
     def interrupt(
         self, why: str = "", *, key: str | None = None, actor: str | None = None
     ) -> Record:
         """The person stops, for minutes or days."""
-        return self._writer.mark("interrupted", {"why": short_text(why)}, actor, key)
+        return self._mark(partial(decide.interrupted, why=why), key, actor)
 
-    @_in_turn
     def resume(self, *, key: str | None = None, actor: str | None = None) -> Record:
         """The person is back; with `reanchor`, the last condition is walked again first."""
-        return self._writer.mark("resumed", {}, actor, key)
+        return self._mark(decide.resumed, key, actor)
 
-    @_in_turn
     def note(self, text: str, *, key: str | None = None, actor: str | None = None) -> Record:
         """Write something down."""
-        return self._writer.mark("note", {"text": short_text(text)}, actor, key)
+        return self._mark(partial(decide.noted, text=text), key, actor)
 
-    @_in_turn
     def close(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Record:
         """End the session for good: it can be read, not continued."""
-        return self._writer.mark("closed", {"why": short_text(why)}, actor, key)
+        return self._mark(partial(decide.closed, why=why), key, actor)
 
-    @_in_turn
     def recommend(self, feasible: Mapping[str, Any] | None = None) -> Advice:
-        """The policy to settle on, within the given ranges, with intervals, in physical units."""
-        record = self._writer.journal.refresh()
-        self._writer.require_functions()
-        return advise(record, self._writer.learning.state(record), feasible)
+        """The best policy so far, within the given ranges, with intervals, in physical units."""
+        with self._lock:
+            record = self._refresh()
+            decide.require_functions(record)
+            return advise(record, self._proposer.state(record), feasible)
 
-    @_in_turn
     def prepare(self) -> None:
         """Compute the next query for each possible answer in the background.
 
-        Call it once the outcome is measured, while the person makes up their mind.
+        Call it once the outcome is measured, while the person thinks about the answer.
         """
-        record = self._writer.journal.refresh()
-        current = record.current
-        if current is None or not current.measured or current.answered or record.closed:
-            return
-        before, after = record.trials[: current.number - 1], record.trials[current.number :]
-        self._writer.learning.prepare(
-            replace(record, trials=(*before, replace(current, answered=True, choice=c), *after))
-            for c in (*CHOICES, None)
-        )
+        with self._lock:
+            record = self._refresh()
+            current = record.current
+            if current is None or not current.measured or current.answered or record.closed:
+                return
+            before, after = record.trials[: current.number - 1], record.trials[current.number :]
+            self._proposer.prepare(
+                replace(record, trials=(*before, replace(current, answered=True, choice=c), *after))
+                for c in (*CHOICES, None)
+            )
 
     @property
     def prepared(self) -> bool:
         """Whether nothing is being prepared any more."""
-        return self._writer.learning.prepared()
+        return self._proposer.prepared()
 
     def run(
-        self,
-        *,
-        apply: Callable[[Mapping[str, float]], object],
-        measure: Callable[[Trial], Mapping[str, float | None] | None],
-        choose: Callable[[Trial], Choice | None],
-        trials: int,
+        self, *, apply: loop.Apply, measure: loop.Measure, choose: loop.Choose, trials: int
     ) -> Record:
-        """Do so many trials with the lab's own functions; see `sfihilo.experiment.session.loop`."""
-        from sfihilo.experiment.session.loop import run
+        """Do `trials` trials with the lab's own functions; see `session.loop`."""
+        return loop.run(self, apply, measure, choose, trials)
 
-        return run(self, apply, measure, choose, trials)
+    def report(self, path: str | Path) -> Path:
+        """Write one HTML page about the person: what to set, why, how sure, every trial."""
+        from sfihilo.experiment.output.report import write_report
+
+        return write_report(self, Path(path))
+
+    def trials_table(self) -> Table:
+        """One row per trial: what was set, when, who proposed it, how it ended."""
+        from sfihilo.experiment.output.tables import trials_table
+
+        with self._lock:
+            return trials_table(self._refresh(), self._events)
 
     def leave(self) -> None:
         """Stop what runs in the background; the session itself stays as it is."""
-        self._writer.learning.close()
+        self._proposer.close()
+
+    # Reading and writing: the only place that knows the log
+
+    def _refresh(self) -> Record:
+        """Read what other writers added, in the order of the log."""
+        last = self._events[-1]
+        found = list(self._log.events(self.id, after=last.seq - 1))
+        if not found or found[0].hash != last.hash:
+            raise ReplacedError(self._log.path, self.id)
+        if len(found) > 1:
+            self._events += found[1:]
+            self._record = advance(self._record, self._events, len(found) - 1)
+        return self._record
+
+    def _stored(self, key: str | None, same: Callable[[Event], bool]) -> Event | None:
+        """The event that this request wrote before; raises if the key identifies another one."""
+        stored = None if key is None else self._log.find(self.id, key)
+        self._refresh()
+        if stored is not None and not same(stored):
+            raise KeyConflictError(
+                f"key {key!r} of session {self.id!r} already identifies event {stored.number} "
+                f"({stored.kind}), which has another content"
+            )
+        return stored
+
+    def _commit(self, decision: Decision, key: str | None, actor: str | None) -> Event:
+        """Read, recognise a retry, decide, write. A retry is decided on the record of its time."""
+
+        def same(stored: Event) -> bool:
+            try:
+                before = fold(self._events[: stored.number - 1], self._record.space.functions)
+                draft = decision(before)
+            except (ValueError, Refusal):
+                return False
+            wanted = (draft.kind, canonical(draft.body), actor or self._actor)
+            return (stored.kind, canonical(stored.body), stored.actor) == wanted
+
+        with self._lock:
+            return self._stored(key, same) or self._decide(decision, key, actor)
+
+    def _decide(self, decision: Decision, key: str | None, actor: str | None) -> Event:
+        """Write what is decided on the record as it was read; record what is refused."""
+        try:
+            draft = decision(self._record)
+        except Refusal as refusal:
+            decide.require_open(self._record)
+            refusal_key = refusal.key(key, actor or self._actor)
+            self._append(refusal.draft, refusal_key, actor)
+            raise refusal.error from refusal.__cause__
+        return self._append(draft, key, actor)
+
+    def _append(self, draft: Draft, key: str | None, actor: str | None) -> Event:
+        """Append one event to what was read; then read what the log holds, in its order.
+
+        The record is never advanced by the event that `append` returns: another process may have
+        written other events before it. After a failed write the next call reads again.
+        """
+        last = self._events[-1]
+        try:
+            event = self._log.append(
+                self.id,
+                draft.kind,
+                draft.body,
+                key=key,
+                expected=last.number,
+                expected_hash=last.hash,
+                actor=actor or self._actor,
+            )
+        except StaleError as problem:
+            raise OvertakenError(problem, self._refresh()) from problem
+        self._refresh()
+        return event
+
+    # The shapes of a request
+
+    def _act(self, decision: Decision, key: str | None, actor: str | None) -> Trial:
+        """One event about one trial; returns the trial."""
+        with self._lock:
+            return self._trial_of(self._commit(decision, key, actor))
+
+    def _mark(self, decision: Decision, key: str | None, actor: str | None) -> Record:
+        """One event about the session as a whole; returns the record."""
+        with self._lock:
+            self._commit(decision, key, actor)
+            return self._record
+
+    def _correct(self, kind: str, why: str, key: str | None, actor: str | None) -> Event:
+        """Undo or redo; returns the event that it concerns."""
+        target = undo_target if kind == "withdrawn" else redo_target
+
+        def decision(record: Record) -> Draft:
+            return decide.corrected(record, kind, target(self._events[: record.number]), why)
+
+        with self._lock:
+            number: int = self._commit(decision, key, actor).body["event"]
+            return self._events[number - 1]
+
+    def _new_trial(
+        self,
+        decision: Decision,
+        same: Callable[[Event], bool],
+        key: str | None,
+        actor: str | None,
+    ) -> Trial:
+        """A trial that the operator wants."""
+        with self._lock:
+            stored = self._stored(key, same)
+            if stored is None:
+                decide.require_open(self._record)
+                decide.require_none_open(self._record)
+                self._after_break(actor)
+                stored = self._decide(decision, key, actor)
+            return self._trial_of(stored)
+
+    def _trial_of(self, event: Event) -> Trial:
+        return self._record.trial(event.body["trial"])
+
+    def _after_break(self, actor: str | None) -> Record:
+        """Notice a break that nobody recorded, and end the one that there is."""
+        decide.require_open(self._record)
+        unnoticed = decide.unnoticed_break(self._record, datetime.now(UTC))
+        if unnoticed is not None:
+            self._append(unnoticed, None, actor)
+        if self._record.interrupted:
+            self._append(decide.resumed(self._record), None, actor)
+        return self._record
+
+    def _anchor_again(self, record: Record) -> Proposal | None:
+        """The anchor's policy once more, if that is due and allowed from where the device is."""
+        anchor = record.anchor_trial if record.reanchor_due else None
+        try:
+            return None if anchor is None else self._repeat_of(record, anchor)
+        except Refusal:  # too far away, or painful: any safe policy will do
+            return None
+
+    def _repeat_of(self, record: Record, earlier: Trial) -> Proposal:
+        policy, unit = dict(earlier.policy), np.array(earlier.unit)
+        decide.require_allowed(record, policy, unit)
+        return replace(proposal(record, self._proposer.state(record), unit), policy=policy)

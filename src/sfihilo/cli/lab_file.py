@@ -9,16 +9,17 @@ from typing import Annotated
 import typer
 
 from sfihilo.cli.command import DEFAULT_DB, Db, Json, Name, lab_at, session_at, session_errors
-from sfihilo.cli.output import DAMAGED, Output, counted, fail
+from sfihilo.cli.output import DAMAGED, Output, fail
+from sfihilo.experiment.log.audit import verify as verify_file
 from sfihilo.experiment.log.recovery import recover as recover_file
-from sfihilo.experiment.log.store import verify as verify_file
+from sfihilo.experiment.session.trial import counted
 
 NewFile = Annotated[Path, typer.Option("--out", "-o", help="New file to write.")]
 
 
 def attach(app: typer.Typer) -> None:
     """Add these commands to the session's own."""
-    for function in (report, export, verify, recover, restore, template):
+    for function in (report, export, verify, head, recover, restore, template):
         app.command()(function)
 
 
@@ -59,19 +60,38 @@ def report(
             output.say(f"Report written to {path}")
 
 
-def verify(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
-    """Check the whole record; names the first bad event."""
+def verify(
+    head: Annotated[
+        str | None, typer.Option("--head", help="Hash that 'session head' printed earlier.")
+    ] = None,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Check the whole record; names the first bad event.
+
+    The hashes show any accidental change. They have no key: who can write the file can compute
+    them anew. A hash that was noted elsewhere (--head) shows that too.
+    """
     output = Output(as_json)
     with session_errors():
         _require_file(db)
         with output.progress("Reading every event"):
-            verdict = verify_file(db)
+            verdict = verify_file(db, head)
     output.json(vars(verdict))
     if not verdict.ok:
         place = "" if verdict.first_bad is None else f"event {verdict.first_bad}: "
         fail(f"{db}: {place}{verdict.reason}", DAMAGED)
     if not as_json:
         output.say(f"{db}: {verdict.count} events, {verdict.reason}")
+
+
+def head(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
+    """The hash of the last event; noted elsewhere, it shows later that nothing was rewritten."""
+    output = Output(as_json)
+    with lab_at(db) as lab:
+        count, last = lab.log.head()
+    if not output.json({"events": count, "head": last}):
+        output.say(last, f"Event {count} of {db}. Later: session verify --head {last[:12]}...")
 
 
 def recover(out: NewFile, db: Db = DEFAULT_DB, as_json: Json = False) -> None:
