@@ -92,7 +92,7 @@ def speed(user: SimulatedUser, told: scenario.Told, most: int, longest: int) -> 
     for comparisons in (count for count in REPEATS if count <= longest):
         times = REPEATS[comparisons].at_most(most)
         paper = Bench.make(Settings.paper(), user, told, comparisons, times.ours)
-        default = Bench.make(Settings.default(), user, told, comparisons, times.ours)
+        default = Bench.make(Settings(), user, told, comparisons, times.ours)
         chosen = [paper.learner(k) for k in range(times.plain)]
         agreements = [compare(ours, paper.to_the_end(k)) for k, ours in enumerate(chosen)]
         as_timed = [compare(ours, paper.plain(k)) for k, ours in enumerate(chosen)]
@@ -224,7 +224,7 @@ def main() -> None:
         ]
         figures["checkpoints"] = [
             checkpoint(settings, user, told, count, repeats)
-            for settings in (Settings.paper(), Settings.default())
+            for settings in (Settings.paper(), Settings())
             for count in CHECKPOINTS
             if count <= chosen.longest
         ]

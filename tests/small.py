@@ -13,7 +13,7 @@ from sfihilo.feasible import Feasible
 from sfihilo.history import Choice, FloatArray, generator
 from sfihilo.querying import RULES, Decision, Situation
 
-PRESETS: dict[str, Callable[..., Settings]] = {"paper": Settings.paper, "default": Settings.default}
+PRESETS: dict[str, Callable[..., Settings]] = {"paper": Settings.paper, "default": Settings}
 RULE_NAMES = tuple(RULES)
 
 

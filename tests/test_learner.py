@@ -319,7 +319,7 @@ def test_hyperparameters_change_at_checkpoints_only() -> None:
 
 def test_the_sharpness_is_reselected_ten_rounds_later() -> None:
     """The default's two reselections never fall on one query."""
-    state = begin(quick(Settings.default, rule="random"), 0)
+    state = begin(quick(Settings, rule="random"), 0)
     moved = []
     for _ in range(37):
         before = state.inverse.log_sharpness
@@ -330,7 +330,7 @@ def test_the_sharpness_is_reselected_ten_rounds_later() -> None:
 
 
 def test_a_reselection_without_an_answer_is_made_up_for() -> None:
-    state = begin(quick(Settings.default, rule="random"), 0)
+    state = begin(quick(Settings, rule="random"), 0)
     state = play(state, 26)
     query = ask(state)
     assert query.round == 26

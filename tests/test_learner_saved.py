@@ -37,7 +37,7 @@ SAVED = {
     "just at a checkpoint": (quick(), 17),
     "after two": (quick(rule="mutual_information"), 29),
     "drift": (quick(recency=LEARNED), 21),
-    "default": (quick(Settings.default), 19),
+    "default": (quick(Settings), 19),
     "own rule and features": (
         quick(rule="tests.small:own_rule", inverse=InverseSettings(features="linear")),
         8,

@@ -129,7 +129,7 @@ def test_every_query_is_repeatable_finite_and_feasible(
         state = tell(state, query, Response(measured, choice))
 
 
-@given(st.integers(0, 10_000), st.sampled_from([Settings.paper, Settings.default]))
+@given(st.integers(0, 10_000), st.sampled_from([Settings.paper, Settings]))
 def test_first_queries_are_spread(seed: int, make: type[Settings]) -> None:
     """Round 0 of different people differs: nobody starts at one fixed policy."""
     first, second = (ask(begin(make(4, 2), seed + k)).policy for k in range(2))

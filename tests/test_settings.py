@@ -71,8 +71,24 @@ def test_presets_take_changes() -> None:
         settings = make(2, 3, inverse=inverse)
         assert (settings.policy_dim, settings.outcome_dim) == (2, 3)
         assert settings.inverse == inverse
-    assert Settings() == Settings.default()
-    assert Settings.default().preset == "default"
+    assert Settings().preset == "default"
+
+
+def test_settings_default_warns_and_equals_settings() -> None:
+    with pytest.warns(DeprecationWarning, match=r"Settings\.default is now Settings"):
+        assert Settings.default(3, 5, rule="random") == Settings(3, 5, rule="random")
+
+
+@pytest.mark.parametrize("rule", ["globalpairs", "", "no_such_module:rule", "math:no_rule", 3])
+def test_unknown_rule_fails_when_settings_are_made(rule: Any) -> None:
+    with pytest.raises(ValueError, match=r"rule: expected .*, got"):
+        Settings(rule=rule)
+    with pytest.raises(ValueError, match=r"rule: expected .*, got"):
+        Settings.from_dict({**Settings().to_dict(), "rule": rule})
+
+
+def test_users_own_rule_is_accepted_by_settings() -> None:
+    assert Settings(rule="tests.small:own_rule").rule == "tests.small:own_rule"
 
 
 def test_settings_are_frozen() -> None:
@@ -91,10 +107,10 @@ def test_wrong_sizes(name: str, value: Any) -> None:
 
 @pytest.mark.parametrize("value", [-0.1, 1.0, float("nan"), float("inf")])
 def test_wrong_noise(value: float) -> None:
-    with pytest.raises(ValueError, match="noise"):
-        Settings(noise=NoiseSettings(measurement=value))
-    with pytest.raises(ValueError, match="noise"):
-        Settings(noise=NoiseSettings(reward=value))
+    with pytest.raises(ValueError, match=r"NoiseSettings\.\w+: expected a number in \[0, 1\)"):
+        NoiseSettings(measurement=value)
+    with pytest.raises(ValueError, match=r"NoiseSettings\.\w+: expected a number in \[0, 1\)"):
+        NoiseSettings(reward=value)
 
 
 @pytest.mark.parametrize(

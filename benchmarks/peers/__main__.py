@@ -41,7 +41,7 @@ def row(user: SimulatedUser, told: Told, comparisons: int, repeats: int) -> dict
     from sfihilo import Settings
 
     paper = Bench.make(Settings.paper(), user, told, comparisons, repeats)
-    default = Bench.make(Settings.default(), user, told, comparisons, repeats)
+    default = Bench.make(Settings(), user, told, comparisons, repeats)
     state = paper.state
     anchor = state.history.anchor
     if anchor is None:

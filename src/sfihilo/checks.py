@@ -1,11 +1,107 @@
-"""Checks for settings values, and lookup of functions given as "module:function"."""
+"""Checks that settings declare beside their fields, and lookup of functions by name.
+
+    @dataclass(frozen=True)
+    class InverseSettings(Checked):
+        length_scale: float = positive(0.65)
+
+A field made by `positive`, `within`, ... has a default and a check; `Checked` runs the checks when
+a value is made. A check raises a ValueError "Class.field: expected X, got Y".
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import math
 from collections.abc import Callable
 from typing import Any
+
+Accepts = Callable[[Any], bool]
+
+
+class Checked:
+    """Base of the settings: runs the check of each field."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            if "accepts" in field.metadata:
+                value = getattr(self, field.name)
+                if not field.metadata["accepts"](value):
+                    raise ValueError(
+                        f"{type(self).__name__}.{field.name}: "
+                        f"expected {field.metadata['expected']}, got {value!r}"
+                    )
+
+
+def positive(default: float | None) -> Any:
+    """A finite number above zero; a field whose default is None may also be None."""
+    return _field(default, _positive, "a positive number")
+
+
+def within(low: float, high: float, default: float) -> Any:
+    """A number in [low, high)."""
+    return _field(
+        default,
+        lambda value: _number(value) and low <= value < high,
+        f"a number in [{low}, {high})",
+    )
+
+
+def fraction(default: float) -> Any:
+    """A number between zero and one, neither of them."""
+    return _field(default, lambda value: _number(value) and 0 < value < 1, "a number in (0, 1)")
+
+
+def positives(default: tuple[float, ...]) -> Any:
+    """One or more positive numbers."""
+    return _field(
+        default,
+        lambda values: (
+            isinstance(values, tuple | list) and bool(values) and all(map(_positive, values))
+        ),
+        "positive numbers",
+    )
+
+
+def positive_range(default: tuple[float, float]) -> Any:
+    """Two positive numbers, the lower one first."""
+    return _field(
+        default,
+        lambda pair: (
+            isinstance(pair, tuple | list)
+            and len(pair) == 2
+            and all(map(_positive, pair))
+            and pair[0] < pair[1]
+        ),
+        "two rising positive numbers",
+    )
+
+
+def one_of(*known: str) -> Any:
+    """One of these words; the first is the default."""
+    *others, last = known
+    return _field(known[0], lambda value: value in known, f"{', '.join(others)} or {last}")
+
+
+def flag(default: bool) -> Any:
+    """True or False."""
+    return _field(default, lambda value: isinstance(value, bool), "True or False")
+
+
+def _field(default: Any, accepts: Accepts, expected: str) -> Any:
+    def also_none(value: Any) -> bool:
+        return value is None or accepts(value)
+
+    metadata = {"accepts": also_none if default is None else accepts, "expected": expected}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _positive(value: Any) -> bool:
+    return _number(value) and 0 < value < math.inf
 
 
 def named_function(name: str, what: str, known: tuple[str, ...]) -> Callable[..., Any]:
@@ -21,26 +117,3 @@ def named_function(name: str, what: str, known: tuple[str, ...]) -> Callable[...
     if not callable(function):
         raise ValueError(f"{expected}, got {name!r}, which cannot be called")
     return function  # type: ignore[no-any-return]
-
-
-def within(settings: object, name: str, low: float, high: float) -> None:
-    """Validates that this field of the settings is a number in [low, high)."""
-    value = getattr(settings, name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value < high:
-        raise ValueError(
-            f"{type(settings).__name__}.{name}: expected a number in [{low}, {high}), got {value!r}"
-        )
-
-
-def positive(settings: object, *names: str) -> None:
-    """Validates that each of these fields of the settings is finite and above zero."""
-    for name in names:
-        value = getattr(settings, name)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not 0 < value < math.inf
-        ):
-            raise ValueError(
-                f"{type(settings).__name__}.{name}: expected a positive number, got {value!r}"
-            )

@@ -145,7 +145,6 @@ def begin(settings: Settings, seed: int) -> State:
     if settings.recency.variant != "unweighted":
         require_search()
     keep_freed_arrays()
-    named_rule(settings.rule)  # an unknown name should fail here, not at the first question
     features = inv.feature_map(
         settings.inverse, settings.outcome_dim, generator(seed, 0, "features")
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from sfihilo.checks import positive, within
+from sfihilo.checks import Checked, fraction, positive
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, sample
 from sfihilo.history import FloatArray
@@ -23,18 +23,14 @@ _BLOCK = 512
 
 
 @dataclass(frozen=True)
-class SelectionSettings:
+class SelectionSettings(Checked):
     """How hard the final policy is looked for; the paper leaves this open (docs/decisions.md)."""
 
-    pool: int = 4000
-    starts: int = 8
-    outcome_samples: int = 32
-    iterations: int = 100
-    interval: float = 0.95
-
-    def __post_init__(self) -> None:
-        positive(self, "pool", "starts", "outcome_samples", "iterations", "interval")
-        within(self, "interval", 0, 1)
+    pool: int = positive(4000)
+    starts: int = positive(8)
+    outcome_samples: int = positive(32)
+    iterations: int = positive(100)
+    interval: float = fraction(0.95)
 
 
 @dataclass(frozen=True, eq=False)

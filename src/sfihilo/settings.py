@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+import typing
+import warnings
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, TypeVar
 
+from sfihilo import querying
+from sfihilo.checks import Checked, within
 from sfihilo.forward import ForwardSettings
 from sfihilo.forward.recency import RecencySettings
 from sfihilo.inverse import AverageSettings, InverseSettings
@@ -18,11 +23,11 @@ Table = TypeVar("Table")
 
 
 @dataclass(frozen=True)
-class NoiseSettings:
+class NoiseSettings(Checked):
     """Noise levels that the lab knows of its own devices (tab:app_noise_settings)."""
 
-    measurement: float = 0.05
-    reward: float = 0.02
+    measurement: float = within(0, 1, 0.05)
+    reward: float = within(0, 1, 0.02)
 
 
 # docs/default-preset.md says why, and what each part is worth.
@@ -41,7 +46,10 @@ DEFAULT_INVERSE = InverseSettings(
 
 @dataclass(frozen=True)
 class Settings:
-    """Without arguments, the default preset; `Settings.paper` is the paper to the letter."""
+    """Without arguments, the default preset; `Settings.paper` is the paper to the letter.
+
+    rule: the name of a query rule, or a user's own as "module:function", which must be importable.
+    """
 
     policy_dim: int = 8
     outcome_dim: int = 8
@@ -62,11 +70,9 @@ class Settings:
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name}: expected a whole number from 1, got {value!r}")
             object.__setattr__(self, name, int(value))  # NumPy's whole numbers are not JSON's
-        for name in ("measurement", "reward"):
-            if not 0 <= getattr(self.noise, name) < 1:
-                raise ValueError(
-                    f"noise {name}: expected a level in [0, 1), got {getattr(self.noise, name)!r}"
-                )
+        if not isinstance(self.rule, str):
+            raise ValueError(f"rule: expected the name of a rule, got {self.rule!r}")
+        querying.rule(self.rule)  # an unknown name fails here, not at the first question
 
     @staticmethod
     def paper(
@@ -91,14 +97,10 @@ class Settings:
         )
 
     @staticmethod
-    def default(
-        policy_dim: int = 8,
-        outcome_dim: int = 8,
-        rule: str = "global_pairs",
-        **changes: Any,
-    ) -> Settings:
-        """The same loop with better inference: fewer questions."""
-        return Settings(policy_dim=policy_dim, outcome_dim=outcome_dim, rule=rule, **changes)
+    def default(*args: Any, **changes: Any) -> Settings:
+        """Deprecated: the same as `Settings(...)`."""
+        warnings.warn("Settings.default is now Settings", DeprecationWarning, stacklevel=2)
+        return Settings(*args, **changes)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, texts and lists."""
@@ -110,23 +112,26 @@ class Settings:
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Settings:
-        parts = {
-            "forward": ForwardSettings,
-            "recency": RecencySettings,
-            "inverse": InverseSettings,
-            "average": AverageSettings,
-            "query": QuerySettings,
-            "pairs": PairSettings,
-            "selection": SelectionSettings,
-            "noise": NoiseSettings,
-        }
+        """The settings that `to_dict` wrote; what is missing has its default."""
         values = dict(record)
         if "preset" in values:  # written by `to_dict`, perhaps before there were averages
             values.setdefault("average", None)
-        for name, kind in parts.items():
+        for name, kind in _tables().items():
             if values.get(name) is not None:
                 values[name] = _table(kind, values[name], name)
         return _table(Settings, values, "settings")
+
+
+@functools.cache
+def _tables() -> dict[str, type[Checked]]:
+    """The fields of Settings that are settings themselves."""
+    hints = typing.get_type_hints(Settings)
+    return {
+        name: kind
+        for name, hint in hints.items()
+        for kind in (hint, *typing.get_args(hint))  # AverageSettings | None is two
+        if isinstance(kind, type) and issubclass(kind, Checked)
+    }
 
 
 def _listed(table: dict[str, Any]) -> dict[str, Any]:

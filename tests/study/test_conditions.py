@@ -117,7 +117,7 @@ def test_own_rules_and_reward_models_get_their_own_keys() -> None:
 def test_a_preset_asks_by_its_own_rule() -> None:
     rows = panels.panel_rows(["A", "F"])
     assert panels.for_preset(rows, "paper") == rows
-    own = Settings.default().rule
+    own = Settings().rule
     assert [row.rules for row in panels.for_preset(rows, "default")] == [
         ("random", "mutual_information", own),
         (own,),

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from sfihilo.checks import positive, within
+from sfihilo.checks import Checked, fraction, one_of, positive, positives
 from sfihilo.forward.factor import add_to_diagonal, explained_by, inverse_cholesky
 from sfihilo.forward.kernel import rbf
 from sfihilo.history import FloatArray, IntArray
@@ -33,38 +33,19 @@ _PRIOR_SCALE = float(np.sqrt(1 / 12))
 
 
 @dataclass(frozen=True)
-class ForwardSettings:
+class ForwardSettings(Checked):
     """tab:forward_krr_hyperparameters; the two `initial` values hold until the warm-up is over."""
 
-    length_scales: tuple[float, ...] = (0.3, 0.4, 0.5, 0.6, 0.7)
-    ridges: tuple[float, ...] = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-    validation_fraction: float = 0.2
-    tuning_cap: int = 1024
-    warm_up: int = 16
-    jitter: float = 1e-10
-    variance_floor: float = 1e-4
-    initial_length_scale: float = 0.5
-    initial_ridge: float = 0.1
-    residual: Literal["training", "leave_one_out"] = "training"
-
-    def __post_init__(self) -> None:
-        positive(
-            self,
-            "validation_fraction",
-            "tuning_cap",
-            "warm_up",
-            "jitter",
-            "variance_floor",
-            "initial_length_scale",
-            "initial_ridge",
-        )
-        within(self, "validation_fraction", 0, 1)
-        for name in ("length_scales", "ridges"):
-            values = getattr(self, name)
-            if not values or not all(np.isfinite(value) and value > 0 for value in values):
-                raise ValueError(f"ForwardSettings.{name}: expected positive numbers, got {values}")
-        if self.residual not in ("training", "leave_one_out"):
-            raise ValueError(f"residual: expected training or leave_one_out, got {self.residual!r}")
+    length_scales: tuple[float, ...] = positives((0.3, 0.4, 0.5, 0.6, 0.7))
+    ridges: tuple[float, ...] = positives((1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1))
+    validation_fraction: float = fraction(0.2)
+    tuning_cap: int = positive(1024)
+    warm_up: int = positive(16)
+    jitter: float = positive(1e-10)
+    variance_floor: float = positive(1e-4)
+    initial_length_scale: float = positive(0.5)
+    initial_ridge: float = positive(0.1)
+    residual: Literal["training", "leave_one_out"] = one_of("training", "leave_one_out")
 
 
 class Hyperparameters(NamedTuple):

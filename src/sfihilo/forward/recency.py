@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from sfihilo.checks import positive
+from sfihilo.checks import Checked, one_of, positive, positive_range
 from sfihilo.forward import ForwardSettings, Hyperparameters
 from sfihilo.forward.tuning import Split
 from sfihilo.history import FloatArray, ForwardData, IntArray
@@ -27,35 +27,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class RecencySettings:
+class RecencySettings(Checked):
     """tab:recency_weighting_hyperparameters.
 
     `variant` is what the learner does about drift: "unweighted" ignores it, "learned" finds decay
     time and bandwidth from the record, "known" is told the true `decay_time` (simulations only).
     """
 
-    variant: Literal["unweighted", "known", "learned"] = "unweighted"
-    decay_time: float | None = None
-    weight_floor: float = 1e-4
-    trials: int = 64
-    startup_trials: int = 16
-    decay_times: tuple[float, float] = (15.0, 400.0)
-    bandwidths: tuple[float, float] = (0.02, 0.40)
+    variant: Literal["unweighted", "known", "learned"] = one_of("unweighted", "known", "learned")
+    decay_time: float | None = positive(None)
+    weight_floor: float = positive(1e-4)
+    trials: int = positive(64)
+    startup_trials: int = positive(16)
+    decay_times: tuple[float, float] = positive_range((15.0, 400.0))
+    bandwidths: tuple[float, float] = positive_range((0.02, 0.40))
 
     def __post_init__(self) -> None:
-        positive(self, "weight_floor", "trials", "startup_trials")
-        for name in ("decay_times", "bandwidths"):
-            low, high = getattr(self, name)
-            if not 0 < low < high < np.inf:
-                raise ValueError(f"{name}: expected two rising positive numbers, got {low}, {high}")
-        if self.variant not in ("unweighted", "known", "learned"):
-            raise ValueError(
-                f"recency variant: expected unweighted, known or learned, got {self.variant!r}"
-            )
-        if self.variant == "known" and not (self.decay_time and self.decay_time > 0):
-            raise ValueError(
-                f"recency variant known: expected a positive decay_time, got {self.decay_time!r}"
-            )
+        super().__post_init__()
+        if self.variant == "known" and self.decay_time is None:
+            raise ValueError("recency variant known: expected a positive decay_time, got None")
 
 
 class Decay(NamedTuple):

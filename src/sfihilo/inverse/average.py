@@ -42,7 +42,7 @@ from functools import cached_property
 import numpy as np
 import scipy
 
-from sfihilo.checks import positive
+from sfihilo.checks import Checked, positive, positives
 from sfihilo.forward.factor import add_to_diagonal, explained_by, inverse_cholesky
 from sfihilo.history import FloatArray
 from sfihilo.inverse.belief import InverseBelief, InverseSettings
@@ -58,7 +58,7 @@ _LEAST_PROBABILITY = 1e-3
 
 
 @dataclass(frozen=True)
-class AverageSettings:
+class AverageSettings(Checked):
     """Amplitudes and their priors.
 
     linear: values of a in units of sqrt(3 / d), with a log-normal prior around `linear_median` of
@@ -67,20 +67,18 @@ class AverageSettings:
     before any was seen.
     """
 
-    linear: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
-    linear_median: float = 1.4
-    log_linear_std: float = 0.7
+    linear: tuple[float, ...] = positives((0.5, 1.0, 2.0, 4.0))
+    linear_median: float = positive(1.4)
+    log_linear_std: float = positive(0.7)
     curved: tuple[float, ...] = (0.0, 0.7, 2.0, 6.0, 12.0, 24.0)
-    curved_odds: tuple[float, ...] = (4.0, 4.0, 4.0, 2.0, 1.0, 0.5)
-    prior_difference: float = 0.28
-    prior_count: float = 0.1
+    curved_odds: tuple[float, ...] = positives((4.0, 4.0, 4.0, 2.0, 1.0, 0.5))
+    prior_difference: float = positive(0.28)
+    prior_count: float = positive(0.1)
 
     def __post_init__(self) -> None:
-        positive(self, "linear_median", "log_linear_std", "prior_difference", "prior_count")
-        for name, least in (("linear", 1e-6), ("curved", 0.0), ("curved_odds", 1e-6)):
-            values = getattr(self, name)
-            if not values or not all(least <= value < np.inf for value in values):
-                raise ValueError(f"AverageSettings.{name}: expected finite numbers, got {values}")
+        super().__post_init__()
+        if not self.curved or not all(0 <= value < np.inf for value in self.curved):
+            raise ValueError(f"AverageSettings.curved: expected numbers from 0, got {self.curved}")
         if len(self.curved_odds) != len(self.curved):
             raise ValueError(
                 f"AverageSettings.curved_odds: expected {len(self.curved)} numbers, "

@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from sfihilo.checks import named_function, positive
+from sfihilo.checks import Checked, flag, named_function, one_of, positive
 from sfihilo.forward.factor import inverse_root
 from sfihilo.history import FloatArray
 from sfihilo.inverse.features import (
@@ -45,7 +45,7 @@ _FIRST_CURVATURE = 0.1
 
 
 @dataclass(frozen=True)
-class InverseSettings:
+class InverseSettings(Checked):
     """tab:inverse_gp_hyperparameters; `tie_odds` is Davidson's nu, not in the paper.
 
     own_noise: the largest standard deviation of a person's own judgement noise, in units of
@@ -55,36 +55,18 @@ class InverseSettings:
     """
 
     features: str = "rbf"
-    feature_count: int = 256
-    orthogonal: bool = False
-    length_scale: float = 0.65
-    weight_std: float = 1.0
+    feature_count: int = positive(256)
+    orthogonal: bool = flag(False)
+    length_scale: float = positive(0.65)
+    weight_std: float = positive(1.0)
     log_sharpness_mean: float = 0.0
-    log_sharpness_std: float = 1.0
-    iterations: int = 50
-    samples: int = 512
+    log_sharpness_std: float = positive(1.0)
+    iterations: int = positive(50)
+    samples: int = positive(512)
     jitter: float = 1e-6
-    tie_odds: float = 1.0
-    own_noise: float | None = None
-    inference: Literal["joint_map", "variational"] = "joint_map"
-
-    def __post_init__(self) -> None:
-        if self.inference not in ("joint_map", "variational"):
-            raise ValueError(
-                f"inference: expected joint_map or variational, got {self.inference!r}"
-            )
-        positive(
-            self,
-            "feature_count",
-            "length_scale",
-            "weight_std",
-            "log_sharpness_std",
-            "iterations",
-            "samples",
-            "tie_odds",
-        )
-        if self.own_noise is not None:
-            positive(self, "own_noise")
+    tie_odds: float = positive(1.0)
+    own_noise: float | None = positive(None)
+    inference: Literal["joint_map", "variational"] = one_of("joint_map", "variational")
 
 
 def feature_map(

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfihilo import forward as fw
-from sfihilo.checks import positive, within
+from sfihilo.checks import Checked, flag, positive, within
 from sfihilo.history import BoolArray, FloatArray, IntArray
 from sfihilo.querying.baselines import information_of_pool
 from sfihilo.querying.labels import LabelModel, Tangent, binary_entropy
@@ -34,7 +34,7 @@ _TANGENT = 0.003
 
 
 @dataclass(frozen=True)
-class QuerySettings:
+class QuerySettings(Checked):
     """tab:boundary_lookahead_hyperparameters.
 
     candidate_outcomes = 0 is the paper's mean observation; n > 0 integrates over n hypothetical
@@ -42,23 +42,15 @@ class QuerySettings:
     measured there too, as in the paper's algorithm but against its section 3 (docs/decisions.md).
     """
 
-    pool_minimum: int = 4000
-    pool_per_dimension: int = 400
-    targets: int = 32
-    target_samples: int = 3
-    main_shortlist: int = 16
-    variance_shortlist: int = 4
-    guard_shortlist: int = 4
-    candidate_outcomes: int = 0
-    own_target: bool = True
-
-    def __post_init__(self) -> None:
-        positive(self, "pool_minimum", "targets", "target_samples", "main_shortlist")
-        for name in ("pool_per_dimension", "variance_shortlist", "guard_shortlist"):
-            within(self, name, 0, math.inf)
-        within(self, "candidate_outcomes", 0, math.inf)
-        if not isinstance(self.own_target, bool):
-            raise ValueError(f"own_target: expected True or False, got {self.own_target!r}")
+    pool_minimum: int = positive(4000)
+    pool_per_dimension: int = within(0, math.inf, 400)
+    targets: int = positive(32)
+    target_samples: int = positive(3)
+    main_shortlist: int = positive(16)
+    variance_shortlist: int = within(0, math.inf, 4)
+    guard_shortlist: int = within(0, math.inf, 4)
+    candidate_outcomes: int = within(0, math.inf, 0)
+    own_target: bool = flag(True)
 
     def pool_size(self, policy_dim: int) -> int:
         return max(self.pool_minimum, self.pool_per_dimension * policy_dim)

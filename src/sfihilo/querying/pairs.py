@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from sfihilo.checks import positive, within
+from sfihilo.checks import Checked, positive, within
 from sfihilo.forward import PolicyBelief, sample
 from sfihilo.forward.kernel import rbf
 from sfihilo.history import FloatArray
@@ -45,7 +45,7 @@ _LEAST_ERROR = 1e-3
 
 
 @dataclass(frozen=True)
-class PairSettings:
+class PairSettings(Checked):
     """How Global Pair Lookahead searches.
 
     draws: outcomes per candidate in the first pass, the local pass and the last.
@@ -54,22 +54,17 @@ class PairSettings:
     settled: the expected share of misjudged target pairs below which that exponent grows.
     """
 
-    pool: int = 300
-    past: int = 150
+    pool: int = positive(300)
+    past: int = within(0, math.inf, 150)
     moves: tuple[float, ...] = (0.0, 0.05, 0.1)
-    pairs: int = 128
+    pairs: int = positive(128)
     draws: tuple[int, int, int] = (2, 8, 32)
-    shortlist: int = 24
-    local_starts: int = 4
-    local_steps: int = 12
-    local_radius: float = 0.08
-    balance: float = 0.15
-    settled: float = 0.1
-
-    def __post_init__(self) -> None:
-        positive(self, "pool", "pairs", "shortlist", "local_radius")
-        for name in ("past", "local_starts", "local_steps", "balance", "settled"):
-            within(self, name, 0, math.inf)
+    shortlist: int = positive(24)
+    local_starts: int = within(0, math.inf, 4)
+    local_steps: int = within(0, math.inf, 12)
+    local_radius: float = positive(0.08)
+    balance: float = within(0, math.inf, 0.15)
+    settled: float = within(0, math.inf, 0.1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -137,7 +137,7 @@ class Lab:
         space = plan.space
         code = participant_code(participant)
         protocol = plan.protocol or Protocol()
-        settings = _fitted(plan.settings or Settings.default(), space, protocol)
+        settings = _fitted(plan.settings or Settings(), space, protocol)
         begin(settings, seed)  # what the learner would refuse must not become a session
         check_new(space)
         body = {

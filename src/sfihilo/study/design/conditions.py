@@ -98,7 +98,7 @@ def simulated_user(unit: Unit) -> SimulatedUser:
 
 def preset_settings(preset: Preset) -> Settings:
     """A preset as it is by itself."""
-    return {"paper": Settings.paper, "default": Settings.default}[preset]()
+    return Settings.paper() if preset == "paper" else Settings()
 
 
 def learner_settings(unit: Unit) -> Settings:
