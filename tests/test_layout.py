@@ -21,6 +21,7 @@ ORDER = (
     "feasible",
     "querying",
     "selection",
+    "recommendation",
     "settings",
     "learner",
     "saved",

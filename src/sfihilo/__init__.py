@@ -6,6 +6,7 @@ from typing import Any
 from sfihilo.feasible import Feasible
 from sfihilo.history import Query, Response
 from sfihilo.learner import State, ask, begin, explain, recommend, tell
+from sfihilo.recommendation import NothingLearnedError, Recommendation
 from sfihilo.saved import load, save
 from sfihilo.settings import Settings
 
@@ -13,7 +14,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Feasible",
+    "NothingLearnedError",
     "Query",
+    "Recommendation",
     "Response",
     "Settings",
     "State",

@@ -6,12 +6,13 @@ A `State` is frozen and holds all that the next step needs. `ask` and `recommend
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import ParamSpec, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from sfihilo import forward as fw
 from sfihilo import inverse as inv
@@ -32,7 +33,8 @@ from sfihilo.inverse.posterior import RewardPosterior, reward_posterior
 from sfihilo.querying import Decision, Situation
 from sfihilo.querying import random as random_policy
 from sfihilo.querying import rule as named_rule
-from sfihilo.selection import Recommendation, final_policy
+from sfihilo.recommendation import NothingLearnedError, Recommendation, describe
+from sfihilo.selection import Objective, final_policy
 from sfihilo.settings import Settings
 
 Arguments = ParamSpec("Arguments")
@@ -290,17 +292,27 @@ def _sharpness_is_due(history: History) -> bool:
 
 
 @checked_floats
-def recommend(state: State, feasible: Feasible | None = None) -> Recommendation:
+def recommend(
+    state: State,
+    feasible: Feasible | None = None,
+    compare_with: Mapping[str, npt.ArrayLike] | None = None,
+) -> Recommendation:
     """Return the policy of the largest expected reward (eq:final_policy_optimization).
 
     Args:
         state: what is known so far.
         feasible: which policies may be recommended; None allows the whole unit cube. It may differ
             from what was feasible while asking: the reward is learned over outcomes.
+        compare_with: named policies, such as "device off"; the probability that this person
+            prefers the recommended one to each of them is in `preferred`, beside those for the
+            best tried policy and the last one.
 
     Returns:
-        A `Recommendation`: the policy, its predicted outcome and reward with intervals, and
-        whether it extrapolates.
+        A `Recommendation`: the policy, its predicted outcome and reward with intervals, whether it
+        extrapolates, how many comparisons it rests on, and `preferred`.
+
+    Raises:
+        NothingLearnedError: no comparison was learned from yet.
 
     Example:
         >>> from sfihilo import Response, Settings, ask, begin, recommend, tell
@@ -314,14 +326,20 @@ def recommend(state: State, feasible: Feasible | None = None) -> Recommendation:
         >>> bool(recommend(state).policy[0] > 0.5)
         True
     """
-    return final_policy(
-        state.settings.selection,
-        state.forward,
-        state.posterior(),
-        _feasible_set(feasible),
-        state.settings.policy_dim,
-        generator(state.seed, state.round, "recommend"),
-    )
+    comparisons = int(state.history.compared.sum())
+    if comparisons == 0:
+        raise NothingLearnedError(
+            "nothing learned yet: expected at least one answered comparison, got none"
+        )
+    settings, feasible = state.settings, _feasible_set(feasible)
+    rng = generator(state.seed, state.round, "recommend")
+    objective = Objective.of(settings.selection, state.forward, state.posterior(), rng)
+    policy = final_policy(settings.selection, objective, feasible, settings.policy_dim, rng)
+    others = {
+        name: unit_vector(other, settings.policy_dim, f"compare_with {name!r}")
+        for name, other in (compare_with or {}).items()
+    }
+    return describe(settings.selection, objective, policy, feasible, others, comparisons)
 
 
 def _feasible_set(feasible: object) -> Feasible:

@@ -34,100 +34,89 @@ class SelectionSettings(Checked):
 
 
 @dataclass(frozen=True, eq=False)
-class Recommendation:
-    """The final policy, with what it is expected to bring and how sure that is.
+class Objective:
+    """What the final policy maximises: the expected reward of a policy under both beliefs."""
 
-    reward is in the learned reward's own units, which preferences fix only up to a positive factor
-    and an offset. extrapolates: less is known about this policy than about any that was tried.
-    """
+    forward: ForwardBelief
+    reward: Reward
+    normals: FloatArray
 
-    policy: FloatArray
-    outcome: FloatArray
-    outcome_low: FloatArray
-    outcome_high: FloatArray
-    reward: float
-    reward_low: float
-    reward_high: float
-    extrapolates: bool
+    @staticmethod
+    def of(
+        settings: SelectionSettings,
+        forward: ForwardBelief,
+        reward: Reward,
+        rng: np.random.Generator,
+    ) -> Objective:
+        half = rng.standard_normal((-(-settings.outcome_samples // 2), forward.outcomes.shape[1]))
+        return Objective(forward, reward, np.concatenate([half, -half]))
+
+    def outcomes(self, policy: FloatArray) -> FloatArray:
+        """Outcomes of one policy drawn from the forward belief, (draws, d_outcome)."""
+        prediction = self.forward.predict(policy[None])
+        return sample(prediction.mean[0], prediction.variance[0], self.normals)
+
+    def values(self, policies: FloatArray) -> FloatArray:
+        """The objective of eq:final_policy_optimization, by Monte Carlo over outcomes."""
+        values = np.empty(len(policies))
+        for start in range(0, len(policies), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            prediction = self.forward.predict(policies[block])
+            outcomes = sample(prediction.mean[:, None], prediction.variance[:, None], self.normals)
+            flat = outcomes.reshape(-1, outcomes.shape[2]).astype(np.float32)
+            rewards = self.reward.mean_reward(flat).reshape(outcomes.shape[:2])
+            values[block] = rewards.mean(axis=1)  # eq:final_policy_optimization
+        return values
+
+    def value_and_gradient(self, policy: FloatArray) -> tuple[float, FloatArray]:
+        """The same objective at one policy, with its gradient through mean and variance."""
+        forward = self.forward
+        kernel = forward.kernel(policy[None])[0]
+        slopes = -kernel[:, None] * (policy - forward.policies) / forward.hyper.length_scale**2
+        explained = forward.inverse_factor @ kernel
+        leverage = max(1 - float(explained @ explained), 0.0)
+        leverage_slope = -2 * (explained @ forward.inverse_factor) @ slopes
+        mean = forward.mean_at(kernel[None])[0]
+        mean_slope = forward.scale[:, None] * (forward.coefficients.T @ slopes)
+        deviation = np.sqrt(leverage * forward.epistemic_scale + forward.observation)
+        deviation_slope = np.multiply.outer(forward.epistemic_scale, leverage_slope)
+        deviation_slope /= 2 * deviation[:, None]
+        raw = mean + deviation * self.normals
+        outcomes = np.clip(raw, 0, 1)
+        reward_slope = self.reward.features.gradient(outcomes, self.reward.mean_weights)
+        reward_slope = np.where(raw == outcomes, reward_slope, 0.0)  # flat where clipped
+        gradient = reward_slope.mean(axis=0) @ mean_slope
+        gradient += (reward_slope * self.normals).mean(axis=0) @ deviation_slope
+        return float(self.reward.mean_reward(outcomes).mean()), gradient
 
 
 def final_policy(
     settings: SelectionSettings,
-    forward: ForwardBelief,
-    posterior: Reward,
+    objective: Objective,
     feasible: Feasible,
     policy_dim: int,
     rng: np.random.Generator,
-) -> Recommendation:
-    """Maximise the posterior-expected reward under the forward belief."""
-    half = rng.standard_normal((-(-settings.outcome_samples // 2), forward.outcomes.shape[1]))
-    normals = np.concatenate([half, -half])
+) -> FloatArray:
+    """The feasible policy of the largest value."""
     if feasible.choices is not None:
         pool = feasible.listed(policy_dim)
-        best = pool[int(np.argmax(policy_values(forward, posterior, pool, normals)))]
-    else:
-        pool = feasible.sample(settings.pool, policy_dim, rng, None)
-        tried = forward.policies[feasible.contains(forward.policies)]
-        pool = np.concatenate([pool, tried])
-        values = policy_values(forward, posterior, pool, normals)
-        starts = pool[np.argsort(-values, kind="stable")[: settings.starts]]
-        best = _refine(settings, forward, posterior, feasible, starts, normals)
-        if feasible.accepts is not None:
-            best = _wander(forward, posterior, feasible, best, normals, rng)
-    return _describe(settings, forward, posterior, best, normals)
+        return np.asarray(pool[int(np.argmax(objective.values(pool)))])
+    pool = feasible.sample(settings.pool, policy_dim, rng, None)
+    tried = objective.forward.policies[feasible.contains(objective.forward.policies)]
+    pool = np.concatenate([pool, tried])
+    starts = pool[np.argsort(-objective.values(pool), kind="stable")[: settings.starts]]
+    best = _climb(settings, objective, feasible, starts)
+    return best if feasible.accepts is None else _wander(objective, feasible, best, rng)
 
 
-def policy_values(
-    forward: ForwardBelief, posterior: Reward, policies: FloatArray, normals: FloatArray
-) -> FloatArray:
-    """The objective of eq:final_policy_optimization, by Monte Carlo over outcomes."""
-    values = np.empty(len(policies))
-    for start in range(0, len(policies), _BLOCK):
-        block = slice(start, start + _BLOCK)
-        prediction = forward.predict(policies[block])
-        outcomes = sample(prediction.mean[:, None], prediction.variance[:, None], normals)
-        flat = outcomes.reshape(-1, outcomes.shape[2]).astype(np.float32)
-        rewards = posterior.mean_reward(flat).reshape(outcomes.shape[:2])
-        values[block] = rewards.mean(axis=1)  # eq:final_policy_optimization
-    return values
-
-
-def value_and_gradient(
-    forward: ForwardBelief, posterior: Reward, policy: FloatArray, normals: FloatArray
-) -> tuple[float, FloatArray]:
-    """The same objective at one policy, with its gradient through mean and variance."""
-    kernel = forward.kernel(policy[None])[0]
-    slopes = -kernel[:, None] * (policy - forward.policies) / forward.hyper.length_scale**2
-    explained = forward.inverse_factor @ kernel
-    leverage = max(1 - float(explained @ explained), 0.0)
-    leverage_slope = -2 * (explained @ forward.inverse_factor) @ slopes
-    mean = forward.mean_at(kernel[None])[0]
-    mean_slope = forward.scale[:, None] * (forward.coefficients.T @ slopes)
-    deviation = np.sqrt(leverage * forward.epistemic_scale + forward.observation)
-    deviation_slope = np.multiply.outer(forward.epistemic_scale, leverage_slope)
-    deviation_slope /= 2 * deviation[:, None]
-    raw = mean + deviation * normals
-    outcomes = np.clip(raw, 0, 1)
-    reward_slope = posterior.features.gradient(outcomes, posterior.mean_weights)
-    reward_slope = np.where(raw == outcomes, reward_slope, 0.0)  # flat where clipped
-    gradient = reward_slope.mean(axis=0) @ mean_slope
-    gradient += (reward_slope * normals).mean(axis=0) @ deviation_slope
-    return float(posterior.mean_reward(outcomes).mean()), gradient
-
-
-def _refine(
-    settings: SelectionSettings,
-    forward: ForwardBelief,
-    posterior: Reward,
-    feasible: Feasible,
-    starts: FloatArray,
-    normals: FloatArray,
+def _climb(
+    settings: SelectionSettings, objective: Objective, feasible: Feasible, starts: FloatArray
 ) -> FloatArray:
     """Climb from each start inside the box; what a callable rejects is stepped back from."""
     lower, upper = feasible.box(starts.shape[1], None)
 
     def loss(policy: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = value_and_gradient(forward, posterior, policy, normals)
+        value, gradient = objective.value_and_gradient(policy)
         return -value, -gradient
 
     found = [starts]
@@ -144,51 +133,18 @@ def _refine(
         path = np.clip(path, lower, upper)
         found.append(path[feasible.contains(path)][:1])
     candidates = np.concatenate(found)
-    values = [value_and_gradient(forward, posterior, policy, normals)[0] for policy in candidates]
+    values = [objective.value_and_gradient(policy)[0] for policy in candidates]
     return np.asarray(candidates[int(np.argmax(values))])
 
 
 def _wander(
-    forward: ForwardBelief,
-    posterior: Reward,
-    feasible: Feasible,
-    policy: FloatArray,
-    normals: FloatArray,
-    rng: np.random.Generator,
+    objective: Objective, feasible: Feasible, policy: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Shrinking random steps: along the border of a callable there is no gradient to follow."""
+    """Shrinking random steps: along the edge of a callable there is no gradient to follow."""
     lower, upper = feasible.box(len(policy), None)
     for radius in 0.2 * 0.5 ** np.arange(8):
         steps = policy + radius * rng.standard_normal((64, len(policy)))
         steps = np.clip(steps, lower, upper)
         around = np.vstack([policy, steps[feasible.contains(steps)]])
-        policy = around[int(np.argmax(policy_values(forward, posterior, around, normals)))]
+        policy = around[int(np.argmax(objective.values(around)))]
     return policy
-
-
-def _describe(
-    settings: SelectionSettings,
-    forward: ForwardBelief,
-    posterior: Reward,
-    policy: FloatArray,
-    normals: FloatArray,
-) -> Recommendation:
-    prediction = forward.predict(policy[None])
-    mean, deviation = prediction.mean[0], np.sqrt(prediction.variance[0])
-    reach = scipy.special.ndtri(0.5 + settings.interval / 2) * deviation
-    outcomes = sample(mean, prediction.variance[0], normals)
-    rewards = posterior.reward_samples(outcomes).mean(axis=0)
-    tail = (1 - settings.interval) / 2
-    low, high = np.quantile(rewards, [tail, 1 - tail])
-    tried = forward.tried_leverage()
-    leverage = float(forward.leverage(policy[None])[0])
-    return Recommendation(
-        policy=policy,
-        outcome=np.clip(mean, 0, 1),
-        outcome_low=np.clip(mean - reach, 0, 1),
-        outcome_high=np.clip(mean + reach, 0, 1),
-        reward=float(posterior.mean_reward(outcomes).mean()),
-        reward_low=float(low),
-        reward_high=float(high),
-        extrapolates=bool(len(tried) < 2 or leverage > tried.max()),
-    )

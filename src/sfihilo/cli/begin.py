@@ -68,7 +68,7 @@ def session_options(table: Any, where: str) -> tuple[Settings, Protocol]:
     preset = table.get("preset", "default")
     if preset not in ("default", "paper"):
         raise ValueError(f"{where}: preset: expected default or paper, got {preset!r}")
-    settings = Settings.paper() if preset == "paper" else Settings.default()
+    settings = Settings.paper() if preset == "paper" else Settings()
     noise = {
         name: finite_number(table[f"{name}_noise"], f"{where}: {name}_noise")
         for name in ("measurement", "reward")

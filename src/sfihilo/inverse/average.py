@@ -143,7 +143,7 @@ class RewardAverage:
 
     def mean_reward(self, outcomes: FloatArray) -> FloatArray:
         """bar r(phi), in logits."""
-        return self.features(outcomes) @ self.mean_weights.astype(outcomes.dtype)
+        return self.features.reward(outcomes, self.mean_weights)
 
     def reward_samples(self, outcomes: FloatArray) -> FloatArray:
         """r(phi) of every sample, (n, S)."""

@@ -33,6 +33,10 @@ class FeatureMap(Protocol):
 
     def __call__(self, outcomes: FloatArray) -> FloatArray: ...
 
+    def reward(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        """r_w(phi), (n,): the features times the weights, perhaps without the features."""
+        ...
+
     def jacobian(self, outcomes: FloatArray) -> FloatArray:
         """d z / d phi, (n, d_outcome, m)."""
         ...
@@ -60,6 +64,9 @@ class FourierFeatures:
         np.cos(angles, out=angles)
         angles *= np.sqrt(2 / self.size).astype(outcomes.dtype)
         return angles  # eq:app_inverse_rff_features
+
+    def reward(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        return np.asarray(self(outcomes) @ weights.astype(outcomes.dtype, copy=False))
 
     def jacobian(self, outcomes: FloatArray) -> FloatArray:
         frequencies = self.frequencies.T.astype(outcomes.dtype, copy=False)
@@ -94,6 +101,11 @@ class LandmarkFeatures:
         kernel = rbf(outcomes, self.landmarks.astype(outcomes.dtype, copy=False), self.length_scale)
         return np.asarray(kernel @ self.projection.astype(outcomes.dtype, copy=False))
 
+    def reward(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        kernel = rbf(outcomes, self.landmarks.astype(outcomes.dtype, copy=False), self.length_scale)
+        # In double precision: the products of projection and weights cancel.
+        return np.asarray(kernel @ (self.projection @ weights).astype(outcomes.dtype, copy=False))
+
     def jacobian(self, outcomes: FloatArray) -> FloatArray:
         landmarks = self.landmarks.astype(outcomes.dtype, copy=False)
         kernel = rbf(outcomes, landmarks, self.length_scale)
@@ -115,6 +127,9 @@ class LinearFeatures:
 
     def __call__(self, outcomes: FloatArray) -> FloatArray:
         return outcomes
+
+    def reward(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        return np.asarray(self(outcomes) @ weights.astype(outcomes.dtype, copy=False))
 
     def jacobian(self, outcomes: FloatArray) -> FloatArray:
         unit = np.eye(self.size, dtype=outcomes.dtype)
@@ -140,6 +155,9 @@ class CustomFeatures:
                 f"got {values.dtype} of shape {values.shape}"
             )
         return values
+
+    def reward(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        return np.asarray(self(outcomes) @ weights.astype(outcomes.dtype, copy=False))
 
     def jacobian(self, outcomes: FloatArray) -> FloatArray:
         step, middle = 1e-5, outcomes.astype(float)
@@ -170,6 +188,10 @@ class CombinedFeatures:
     def __call__(self, outcomes: FloatArray) -> FloatArray:
         scales = self.scales.astype(outcomes.dtype, copy=False)
         return np.concatenate([outcomes / scales, self.curved(outcomes)], axis=1)
+
+    def reward(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
+        linear = (weights[: len(self.scales)] / self.scales).astype(outcomes.dtype, copy=False)
+        return outcomes @ linear + self.curved.reward(outcomes, weights[len(self.scales) :])
 
     def jacobian(self, outcomes: FloatArray) -> FloatArray:
         slopes = np.diag(1 / self.scales).astype(outcomes.dtype, copy=False)

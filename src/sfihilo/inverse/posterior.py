@@ -111,7 +111,7 @@ class RewardPosterior:
 
     def mean_reward(self, outcomes: FloatArray) -> FloatArray:
         """bar r(phi), the posterior mean: linear in w, hence the reward of the mean weights."""
-        return self.features(outcomes) @ self.mean_weights.astype(outcomes.dtype)
+        return self.features.reward(outcomes, self.mean_weights)
 
     def reward_samples(self, outcomes: FloatArray) -> FloatArray:
         """r_w(phi) of every sample, (n, S)."""
