@@ -146,6 +146,9 @@ def test_tables_of_the_example_stay_within_80_columns(folder: Path) -> None:
     run("new", str(ROOT / "examples" / "space.toml"), "-p", "P01", "--seed", "1")
     run("ask")
     run("measure", "metabolic_rate=4.123456", "comfort=5")
+    run("ask")
+    run("measure", "metabolic_rate=4.5", "comfort=6")
+    run("choose", "n")
     for words in (["show"], ["list"], ["recommend"]):
         lines = run(*words).splitlines()
         assert max(map(len, lines)) <= 80, words
@@ -157,7 +160,9 @@ def test_brackets_and_control_characters_are_shown_not_obeyed(folder: Path) -> N
     (folder / "bad.toml").write_text(text.replace('"W/kg"', '"\\u001b[2Jx"'))
     (folder / "space.toml").write_text(text.replace('"W/kg"', '"[red]W[/red]"'))
     begin()
-    said = run("ask") + run("measure", "effort=7.5", "comfort=5") + run("recommend")
+    one_trial(4, None)
+    said = run("ask") + run("measure", "effort=7.5", "comfort=5") + run("choose", "n")
+    said += run("recommend")
     assert "[m/s]" in said
     assert "7.5 [red]W[/red]" in said
     run("note", "\x1b]0;owned\x07")

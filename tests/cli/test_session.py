@@ -86,6 +86,7 @@ def test_tables_for_people(folder: Path) -> None:
     run("choose", "none")
     assert "cannot say" in run("show")
     assert "P07" in run("list")
+    one_trial(6, "new")
     assert "95 % intervals" in run("recommend")
     assert "events, intact" in run("verify")
 
@@ -191,7 +192,7 @@ def test_wrong_usage_exits_with_2(folder: Path, words: list[str]) -> None:
         ("break_minutes = 'long'", "break_minutes: expected a number"),
         ("drift = 'yes'", "true or false"),
         ("measurement_noise = 'some'", "expected a number"),
-        ("measurement_noise = 2", "noise measurement"),
+        ("measurement_noise = 2", "[session] NoiseSettings.measurement: expected"),
     ],
 )
 def test_bad_session_options(folder: Path, table: str, message: str) -> None:

@@ -85,10 +85,13 @@ def test_titles_are_whole_and_counts_agree(tmp_path: Path) -> None:
     )
     db = ["--db", str(tmp_path / "lab.db")]
     runner = CliRunner()
-    for words in (["new", str(tmp_path / "s.toml"), "-p", "P1"], ["ask"], ["measure", "o=0.5"]):
+    for words in (
+        ["new", str(tmp_path / "s.toml"), "-p", "P1"], ["ask"], ["measure", "o=0.5"], ["ask"],
+        ["measure", "o=0.6"], ["choose", "n"],
+    ):  # fmt: skip
         assert runner.invoke(app, [*words, *db]).exit_code == 0
     lines = runner.invoke(app, ["recommend", *db]).output.splitlines()
-    assert "Recommended after 1 trial" in lines
+    assert "Recommended after 2 trials" in lines
     assert "Expected, with 95 % intervals" in lines
 
 

@@ -74,9 +74,13 @@ def session_options(table: Any, where: str) -> tuple[Settings, Protocol]:
         for name in ("measurement", "reward")
         if f"{name}_noise" in table
     }
-    settings = replace(
-        settings,
-        rule=str(table.get("rule", settings.rule)),
-        noise=replace(settings.noise, **noise),
-    )
-    return settings, Protocol(**{name: table[name] for name in PROTOCOL_OPTIONS if name in table})
+    try:
+        settings = replace(
+            settings,
+            rule=str(table.get("rule", settings.rule)),
+            noise=replace(settings.noise, **noise),
+        )
+        protocol = Protocol(**{name: table[name] for name in PROTOCOL_OPTIONS if name in table})
+    except ValueError as error:
+        raise ValueError(f"{where}: [session] {error}") from error
+    return settings, protocol
