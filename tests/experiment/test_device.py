@@ -193,7 +193,8 @@ def test_undo_never_removes_a_possible_place(folder: Path) -> None:
 
 
 def test_random_operators_never_get_an_unsafe_command(folder: Path) -> None:
-    done = operate(folder, operations=600, per_session=60)
+    # At 729d09a, 13 of 120 such sessions failed; among them, of these ten, 45, 48 and 50.
+    done = operate(folder, operations=600, per_session=60, seed=45)
     assert done["trials"] > 60
     assert done["undo"] > 30
 

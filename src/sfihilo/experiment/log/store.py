@@ -257,6 +257,8 @@ class Log:
         with self._lock:
             connection = self._alive()
             try:
+                # A restored backup may have the same change counter: SQLite would trust its cache.
+                connection.execute("PRAGMA shrink_memory")
                 if begin:
                     connection.execute(begin)
                 result = work(connection)
