@@ -19,13 +19,14 @@ from sfihilo import inverse as inv
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, Hyperparameters
 from sfihilo.forward.recency import Decay, recency_weights, require_search, select_with_decay
-from sfihilo.forward.tuning import select_hyperparameters
+from sfihilo.forward.tuning import most_measured, select_hyperparameters
 from sfihilo.history import (
     History,
     Query,
     Response,
     generator,
     known_choice,
+    partial_outcome,
     unit_vector,
 )
 from sfihilo.inverse import InverseBelief, Reward, RewardAverage, reward_average
@@ -240,13 +241,14 @@ def tell(state: State, query: Query, response: Response) -> State:
     Args:
         state: the state that the query was asked of.
         query: what `ask` returned, or an own one with the same round and anchor.
-        response: the measured outcome in `[0, 1]^outcome_dim` and the answer; either may be None.
+        response: the measured outcome in `[0, 1]^outcome_dim` and the answer; either may be None,
+            and single numbers of the outcome that were not measured may be NaN.
 
     Returns:
         The next `State`; the given one stays valid.
 
     Raises:
-        ValueError: the query is of another round, or a number is outside [0, 1] or not finite.
+        ValueError: the query is of another round, or a number is outside [0, 1].
 
     Example:
         >>> from sfihilo import Response, Settings, ask, begin, tell
@@ -269,19 +271,36 @@ def tell(state: State, query: Query, response: Response) -> State:
         )
     elif response.outcome is not None:
         updated = replace(updated, forward=fw.append(state.forward, query.policy, response.outcome))
+    if history.partial:
+        return _with_imputed(updated)
     if history.compared[-1]:
-        assert query.anchor is not None
-        assert response.outcome is not None
-        label = history.preference_data().labels[-1]
+        pairs = history.preference_data()
         inverse = inv.append(
             state.inverse,
-            query.anchor,
-            response.outcome,
-            label,
+            pairs.anchors[-1],
+            pairs.outcomes[-1],
+            pairs.labels[-1],
             reselect=_sharpness_is_due(history),
         )
         updated = replace(updated, inverse=inverse)
     return updated
+
+
+def _with_imputed(state: State) -> State:
+    """The state with all missing numbers predicted anew, and the reward learned with them."""
+    history, forward = state.history, state.forward
+    mean = np.clip(forward.mean(history.policies), 0, 1)
+    history = history.impute(np.where(forward.measurements > 0, mean, np.nan))
+    pairs = history.preference_data()
+    inverse = state.inverse
+    if len(pairs.labels):
+        inverse = inv.update(
+            inverse,
+            inv.difference(inverse.features, pairs.anchors, pairs.outcomes),
+            pairs.labels,
+            reselect=bool(history.compared[-1]) and _sharpness_is_due(history),
+        )
+    return replace(state, history=history, inverse=inverse)
 
 
 def _sharpness_is_due(history: History) -> bool:
@@ -364,9 +383,7 @@ def _validated(state: State, query: Query, response: Response) -> tuple[Query, R
     ):
         raise ValueError(f"query: expected the anchor {anchor}, got {query.anchor}")
     policy = unit_vector(query.policy, settings.policy_dim, "policy")
-    outcome = response.outcome
-    if outcome is not None:
-        outcome = unit_vector(outcome, settings.outcome_dim, "outcome")
+    outcome = partial_outcome(response.outcome, settings.outcome_dim)
     return Query(state.round, policy, anchor), Response(outcome, known_choice(response.choice))
 
 
@@ -390,7 +407,8 @@ def _reselect(state: State) -> State:
     settings, data = state.settings, state.history.forward_data()
     rng = generator(state.seed, state.round, "reselect")
     decay: Decay | None = None
-    if settings.recency.variant == "unweighted" or len(data.rounds) < settings.forward.warm_up:
+    few = most_measured(data.outcomes) < settings.forward.warm_up
+    if settings.recency.variant == "unweighted" or few:
         hyper = select_hyperparameters(settings.forward, data.policies, data.outcomes, rng)
     else:
         hyper, decay = select_with_decay(

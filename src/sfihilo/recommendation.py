@@ -70,10 +70,9 @@ def describe(
     forward, reward = objective.forward, objective.reward
     prediction = forward.predict(policy[None])
     mean, checks = prediction.mean[0], LeaveOneOut.of(forward)
-    freedom = max(len(forward.policies) - 1, _FEWEST_FREEDOM)
-    reach = scipy.special.stdtrit(freedom, 0.5 + settings.interval / 2) * np.sqrt(
-        prediction.variance[0]
-    )
+    freedom = np.maximum(forward.measurements - 1, _FEWEST_FREEDOM)
+    quantile = scipy.special.stdtrit(freedom, 0.5 + settings.interval / 2)
+    reach = quantile * np.sqrt(prediction.variance[0])
     reach = reach * checks.inflation()
     outcomes = objective.outcomes(policy)
     rewards = reward.reward_samples(outcomes).mean(axis=0)

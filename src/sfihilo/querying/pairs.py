@@ -87,7 +87,7 @@ class _Region:
         # Drawn, not predicted: means alone would shrink towards the centre of the outcomes.
         outcomes = sample(
             targets.mean,
-            forward.variances(targets.leverage)[0],
+            forward.variances(targets.leverages)[0],
             rng.standard_normal(targets.mean.shape),
         ).astype(np.float32)
         features = posterior.features(outcomes)
@@ -106,7 +106,7 @@ class _Region:
         cross = rbf(at.policies, self.targets.policies, forward.hyper.length_scale)
         cross -= at.explained @ self.targets.explained.T
         reduction = (cross.astype(float) ** 2).mean(axis=1) / (at.leverage + forward.noise)
-        epistemic, observation = forward.variances(at.leverage)
+        epistemic, observation = forward.variances(at.leverages)
         information = self._information(at.mean, epistemic + observation, draws, purpose)
         gains = np.log(np.maximum([information, reduction], _TINY))
         return np.asarray(gains[0] + self.exponent * gains[1])
