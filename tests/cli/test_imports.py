@@ -17,7 +17,7 @@ CORE = ("forward", "inverse", "querying")
 HEAVY = (
     "matplotlib", "pandas", "pyarrow", "optuna", "rich", "asyncio", "dask",
     "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.spatial", "scipy.special",
-    "scipy.stats",
+    "scipy.stats", "sfihilo.learner", "sfihilo.settings",
 )  # fmt: skip
 SCRIPT = f"""
 import sys

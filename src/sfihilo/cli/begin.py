@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import sfihilo
 from sfihilo.cli.command import lab_at
 from sfihilo.cli.output import errors
 from sfihilo.experiment.session.lab import Lab
@@ -17,7 +18,9 @@ from sfihilo.experiment.session.record import Protocol
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.space.parameter import finite_number
 from sfihilo.experiment.space.space import Space, read_toml, space_from_tables
-from sfihilo.settings import Settings
+
+if TYPE_CHECKING:
+    from sfihilo import Settings
 
 LEARNER_OPTIONS = ("preset", "rule", "measurement_noise", "reward_noise")
 PROTOCOL_OPTIONS = ("drift", "reanchor", "break_minutes")
@@ -68,7 +71,7 @@ def session_options(table: Any, where: str) -> tuple[Settings, Protocol]:
     preset = table.get("preset", "default")
     if preset not in ("default", "paper"):
         raise ValueError(f"{where}: preset: expected default or paper, got {preset!r}")
-    settings = Settings.paper() if preset == "paper" else Settings()
+    settings = sfihilo.Settings.paper() if preset == "paper" else sfihilo.Settings()
     noise = {
         name: finite_number(table[f"{name}_noise"], f"{where}: {name}_noise")
         for name in ("measurement", "reward")

@@ -6,7 +6,6 @@ a part whose optional packages are missing says how to install them without hidi
 
 import importlib
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,6 +58,8 @@ def load(module: str, name: str, extra: str) -> Any:
 def show_version(wanted: bool) -> None:
     """Print the version and leave."""
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(f"sfihilo {version('sfihilo')}")
         raise typer.Exit
 

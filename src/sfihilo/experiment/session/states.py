@@ -17,16 +17,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+import sfihilo
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.rounds import Digests, Round, rounds_of
 from sfihilo.history import Query, Response
-from sfihilo.learner import State, begin, tell
-from sfihilo.saved import load, save
-from sfihilo.settings import Settings
+
+if TYPE_CHECKING:
+    from sfihilo import State
 
 KEPT_STATES = 12
 SNAPSHOT_EVERY = 8  # rounds: what a reopened session may have to be told again
@@ -48,7 +49,7 @@ class Snapshots:
             text = stored["state"]
             if hashlib.sha256(text.encode()).hexdigest() != stored["sha256"]:
                 return None
-            return names.index(stored["digest"]), load(text)
+            return names.index(stored["digest"]), sfihilo.load(text)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -57,7 +58,7 @@ class Snapshots:
         path = self._path(session)
         if path is None:
             return
-        text = save(state)
+        text = sfihilo.save(state)
         stored = {
             "digest": name,
             "sha256": hashlib.sha256(text.encode()).hexdigest(),
@@ -112,7 +113,7 @@ class StateCache:
             new = course.rounds[number]
             query = Query(state.round, np.array(new.policy), state.history.anchor)
             outcome = None if new.outcome is None else np.array(new.outcome)
-            state = tell(state, query, Response(outcome, new.choice))
+            state = sfihilo.tell(state, query, Response(outcome, new.choice))
             self._keep(course.names[number + 1], state)
         return state
 
@@ -141,7 +142,7 @@ class StateCache:
         found = self._snapshots.read(self._session, names)
         if found is None:
             record = course.record
-            found = 0, begin(Settings.from_dict(dict(record.settings)), record.seed)
+            found = 0, sfihilo.begin(sfihilo.Settings.from_dict(dict(record.settings)), record.seed)
         self._saved = found[0]
         self._keep(names[found[0]], found[1])
         return found
