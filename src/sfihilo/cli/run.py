@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from sfihilo.cli.begin import begin, read_space
-from sfihilo.cli.command import DEFAULT_DB, Actor, Db, Name, lab_at, session_at
+from sfihilo.cli.command import lab_at, session_at
 from sfihilo.cli.operator import is_short
 from sfihilo.cli.output import Output, errors
 from sfihilo.cli.screens import (
@@ -48,22 +48,16 @@ LINES_PER_LARGE_NUMBER, OTHER_LINES = 4, 8
 STORED = "Everything is stored. 'sfihilo session run' goes on from here."
 
 
-def run(
-    space: Annotated[
-        Path | None, typer.Argument(help="TOML file of the space, to begin a session.")
-    ] = None,
-    participant: Annotated[
-        str | None, typer.Option("--participant", "-p", help="Code, not a name.")
-    ] = None,
-    seconds: Annotated[
-        float, typer.Option(min=0, help="Length of a walk; 0: ended by a key only.")
-    ] = 120,
-    seed: Annotated[int | None, typer.Option(help="Drawn and recorded if left out.")] = None,
-    name: Name = None,
-    db: Db = DEFAULT_DB,
-    actor: Actor = None,
+def run_session(
+    space: Path | None,
+    participant: str | None,
+    seconds: float,
+    seed: int | None,
+    name: str | None,
+    db: Path,
+    actor: str | None,
 ) -> None:
-    """Do a whole session in the terminal, or go on with one that was left."""
+    """Open or begin the session, run the loop, and say how to go on."""
     with _opened(space, participant, seed, name, db, actor) as session:
         with _orderly_signals():
             try:

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from sfihilo.cli import lab_file, operator
-from sfihilo.cli.begin import begin
 from sfihilo.cli.command import (
     DEFAULT_DB,
     Actor,
@@ -28,7 +27,6 @@ from sfihilo.cli.command import (
 )
 from sfihilo.cli.group import CommandGroup
 from sfihilo.cli.output import Output
-from sfihilo.cli.run import run
 from sfihilo.cli.steps import next_step, remarks
 from sfihilo.cli.values import (
     CHOICE_HELP,
@@ -64,6 +62,8 @@ def new(
     as_json: Json = False,
 ) -> None:
     """Begin a session in the space of a TOML file."""
+    from sfihilo.cli.begin import begin
+
     output = Output(as_json)
     with begin(space, participant, db, seed=seed, name=name, key=key, actor=actor) as begun:
         session, lab = begun
@@ -224,6 +224,27 @@ def recommend(
             advice_tables(output, session.record, advice)
 
 
-app.command()(run)
+@app.command()
+def run(
+    space: Annotated[
+        Path | None, typer.Argument(help="TOML file of the space, to begin a session.")
+    ] = None,
+    participant: Annotated[
+        str | None, typer.Option("--participant", "-p", help="Code, not a name.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="Length of a walk; 0: ended by a key only.")
+    ] = 120,
+    seed: Annotated[int | None, typer.Option(help="Drawn and recorded if left out.")] = None,
+    name: Name = None,
+    db: Db = DEFAULT_DB,
+    actor: Actor = None,
+) -> None:
+    """Do a whole session in the terminal, or go on with one that was left."""
+    from sfihilo.cli.run import run_session
+
+    run_session(space, participant, seconds, seed, name, db, actor)
+
+
 operator.attach(app)
 lab_file.attach(app)
