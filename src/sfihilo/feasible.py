@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
+import scipy
 
 from sfihilo.history import BoolArray, FloatArray
 
@@ -53,7 +53,9 @@ class Feasible:
     def contains(self, policies: FloatArray, previous: FloatArray | None = None) -> BoolArray:
         inside = self._within(policies, previous)
         if self.choices is not None and inside.any():
-            distance, _ = cKDTree(self._listed(policies.shape[1])).query(policies[inside], p=np.inf)
+            distance, _ = scipy.spatial.cKDTree(self._listed(policies.shape[1])).query(
+                policies[inside], p=np.inf
+            )
             inside[inside] = distance <= TOLERANCE
         return inside
 

@@ -164,7 +164,7 @@ def test_every_command_that_writes_takes_a_key(folder: Path) -> None:
     run("new", "space.toml", "-p", "P8")
     for _ in range(2):
         run("close", "--session", "P7-1", "--key", "c")
-    run("new", "space.toml", "-p", "P9", "--key", "n", code=1)
+    run("new", "space.toml", "-p", "P9", "--key", "n", code=2)
     with Lab("sfihilo.db") as lab:
         kinds = [event.kind for event in lab.open("P7-1").events]
         assert kinds == [

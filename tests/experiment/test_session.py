@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import sfihilo
 from sfihilo import Query, Response, State, ask, begin, tell
 from sfihilo.experiment import Lab, OvertakenError, Protocol, Session, Trial
 from sfihilo.experiment.log.errors import KeyConflictError
-from sfihilo.experiment.session import proposals, states
 from sfihilo.experiment.session import session as session_module
 from sfihilo.experiment.session.decide import Draft
 from sfihilo.experiment.session.rounds import rounds_of
@@ -90,8 +90,8 @@ def test_preparing_changes_no_query_and_saves_the_wait(
             threading.Event().wait(0.01)
         session.choose(trial, person.choose(trial))
         with monkeypatch.context() as patch:  # the next query is ready: nothing is computed
-            patch.setattr(states, "tell", lambda *given: computed.append(given))
-            patch.setattr(proposals, "ask", lambda *given: computed.append(given))
+            patch.setattr(sfihilo, "tell", lambda *given: computed.append(given))
+            patch.setattr(sfihilo, "ask", lambda *given: computed.append(given))
             assert list(session.ask().unit) == expected[number + 1]
     assert computed == []
 
@@ -116,7 +116,7 @@ def test_a_failure_in_the_background_does_no_harm(
     finish(session)
     trial = session.measure(session.ask(), good(session, 0.1))
     with monkeypatch.context() as patch:
-        patch.setattr(proposals, "ask", lambda *_: 1 / 0)
+        patch.setattr(sfihilo, "ask", lambda *_: 1 / 0)
         session.prepare()
         while not session.prepared:
             threading.Event().wait(0.01)
@@ -161,7 +161,7 @@ def test_what_was_prepared_but_not_answered_is_not_the_snapshot(folder: Path) ->
             told.append(state.round)
             return original(state, query, response)
 
-        patch.setattr(states, "tell", counted)
+        patch.setattr(sfihilo, "tell", counted)
         assert lab.open("P1-1").state.round == 17
     assert told in ([], [16])  # the last answer came after the last question
 
@@ -170,7 +170,7 @@ def test_replay_uses_recorded_queries(folder: Path, monkeypatch: pytest.MonkeyPa
     with Lab(folder / "a.db") as lab:
         Person(EXOSKELETON, 3).walk(lab.create(EXOSKELETON, "P1", 5, settings=LEAN), 8)
     asked: list[int] = []
-    monkeypatch.setattr(proposals, "ask", lambda *_: asked.append(1))
+    monkeypatch.setattr(sfihilo, "ask", lambda *_: asked.append(1))
     with Lab(folder / "a.db") as lab:
         session = lab.open("P1-1")
         assert session.state.round == 8

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import sfihilo
 from sfihilo.experiment.session.proposals import is_painful, way_out
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.space import safety
 from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Policy
-from sfihilo.feasible import Feasible
 from sfihilo.history import BoolArray
-from sfihilo.learner import State, recommend
+
+if TYPE_CHECKING:
+    from sfihilo import State
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,9 @@ def advise(record: Record, state: State, feasible: Mapping[str, Any] | None = No
 
     restricted = bool(space.constraints or record.painful)
     try:
-        found = recommend(
-            state, Feasible(lower=lower, upper=upper, accepts=accepts if restricted else None)
+        found = sfihilo.recommend(
+            state,
+            sfihilo.Feasible(lower=lower, upper=upper, accepts=accepts if restricted else None),
         )
     except ValueError as error:
         if not record.painful:

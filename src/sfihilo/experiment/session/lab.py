@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import platform
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+import sfihilo
 from sfihilo.experiment.log.chain import Verdict
 from sfihilo.experiment.log.errors import DamagedError, KeyConflictError, LogError, StaleError
 from sfihilo.experiment.log.event import FIELDS, Event, canonical
@@ -24,8 +23,9 @@ from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.states import Snapshots
 from sfihilo.experiment.space.preflight import check_new
 from sfihilo.experiment.space.space import Space
-from sfihilo.learner import begin
-from sfihilo.settings import Settings
+
+if TYPE_CHECKING:
+    from sfihilo import Settings
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
@@ -44,7 +44,7 @@ class Plan:
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
             raise ValueError(f"space: expected a Space, got {type(self.space).__name__}")
-        if not isinstance(self.settings, Settings | None):
+        if not isinstance(self.settings, sfihilo.Settings | None):
             raise ValueError(f"settings: expected Settings, got {type(self.settings).__name__}")
         if not isinstance(self.protocol, Protocol | None):
             raise ValueError(f"protocol: expected a Protocol, got {type(self.protocol).__name__}")
@@ -138,8 +138,8 @@ class Lab:
         space = plan.space
         code = participant_code(participant)
         protocol = plan.protocol or Protocol()
-        settings = _fitted(plan.settings or Settings(), space, protocol)
-        begin(settings, seed)  # what the learner would refuse must not become a session
+        settings = _fitted(plan.settings or sfihilo.Settings(), space, protocol)
+        sfihilo.begin(settings, seed)  # what the learner would refuse must not become a session
         check_new(space)
         body = {
             "format": FORMAT,
@@ -318,6 +318,9 @@ def _require_readable(body: Mapping[str, Any], functions: Iterable[Callable[...,
 
 
 def _versions() -> dict[str, str]:
+    import platform  # needed once per session, and slow to load
+    from importlib.metadata import version
+
     names = {name: version(name) for name in ("sfihilo", "numpy", "scipy")}
     return {
         **names,

@@ -11,19 +11,20 @@ import json
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import sfihilo
 from sfihilo.experiment.session import forks
 from sfihilo.experiment.session.record import Record, Veto
 from sfihilo.experiment.session.states import Course, Snapshots, StateCache
 from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Policy
-from sfihilo.feasible import Feasible
 from sfihilo.history import BoolArray, Query
-from sfihilo.learner import State, ask
-from sfihilo.saved import save
+
+if TYPE_CHECKING:
+    from sfihilo import Feasible, State
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def proposal(record: Record, state: State, unit: FloatArray) -> Proposal:
 
 def belief(record: Record, state: State, unit: FloatArray) -> dict[str, Any]:
     """The model's fingerprint, and what it predicts for a policy before it is tried."""
-    fingerprint = hashlib.sha256(save(state).encode()).hexdigest()
+    fingerprint = hashlib.sha256(sfihilo.save(state).encode()).hexdigest()
     anchor = state.history.anchor
     if anchor is None:
         return {"fingerprint": fingerprint, "outcome": None, "deviation": None, "chance_new": None}
@@ -188,7 +189,7 @@ def feasible_now(record: Record, vetoes: Iterable[Veto]) -> Feasible | None:
     restricted = bool(space.constraints or avoided or record.painful)
     if not restricted and (lower == 0).all() and (upper == 1).all():
         return None  # the whole cube: the bare loop's own query, draw for draw
-    return Feasible(lower=lower, upper=upper, accepts=accepts if restricted else None)
+    return sfihilo.Feasible(lower=lower, upper=upper, accepts=accepts if restricted else None)
 
 
 def _near(units: FloatArray, centre: FloatArray, width: FloatArray, radius: float) -> BoolArray:
@@ -209,7 +210,7 @@ def _query(record: Record, state: State) -> Query:
     ]
     while True:
         try:
-            return ask(state, feasible_now(record, recent))
+            return sfihilo.ask(state, feasible_now(record, recent))
         except ValueError as error:
             if recent:
                 recent = recent[1:]

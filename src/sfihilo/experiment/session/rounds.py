@@ -10,11 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from importlib.metadata import version
 
 from sfihilo.experiment.session.record import Record, with_anchors
 from sfihilo.history import Choice
-from sfihilo.learner import STATE_VERSION
 
 
 @dataclass(frozen=True)
@@ -70,6 +68,10 @@ class Digests:
     def names(self, record: Record, rounds: tuple[Round, ...]) -> list[str]:
         """One name more than there are rounds."""
         if self._known is None:
+            from importlib.metadata import version  # loaded by those who compute, not who look
+
+            from sfihilo.learner import STATE_VERSION
+
             origin = [version("sfihilo"), STATE_VERSION, record.settings, record.seed]
             self._known = (), [_hashed(origin)]
         before, names = self._known

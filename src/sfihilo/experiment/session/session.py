@@ -28,7 +28,9 @@ from sfihilo.experiment.session.record import Record, redo_target, undo_target
 from sfihilo.experiment.session.states import Snapshots
 from sfihilo.experiment.session.trial import Source, Trial
 from sfihilo.history import CHOICES, Choice
-from sfihilo.learner import State
+
+if TYPE_CHECKING:
+    from sfihilo import State
 
 if TYPE_CHECKING:
     from sfihilo.experiment.output.tables import Table

@@ -17,16 +17,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+import sfihilo
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.rounds import Digests, Round, rounds_of
 from sfihilo.history import FloatArray, Query, Response
-from sfihilo.learner import State, begin, tell
-from sfihilo.saved import load, save
-from sfihilo.settings import Settings
+
+if TYPE_CHECKING:
+    from sfihilo import State
 
 KEPT_STATES = 12
 SNAPSHOT_EVERY = 8  # rounds: what a reopened session may have to be told again
@@ -60,7 +61,7 @@ class Snapshots:
             count = names.index(stored["digest"])
             if hashlib.sha256(stored["state"].encode()).hexdigest() not in fingerprints:
                 return None
-            state = load(stored["state"])
+            state = sfihilo.load(stored["state"])
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return None
         return (count, state) if _was_told(state, rounds[:count]) else None
@@ -70,7 +71,7 @@ class Snapshots:
         path = self._path(session)
         if path is None:
             return
-        text = save(state)
+        text = sfihilo.save(state)
         stored = {"digest": name, "state": text}
         with suppress(OSError):
             path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -142,7 +143,7 @@ class StateCache:
             query = Query(state.round, np.array(new.policy), state.history.anchor)
             # None becomes NaN: not measured.
             outcome = None if new.outcome is None else np.array(new.outcome, dtype=float)
-            state = tell(state, query, Response(outcome, new.choice))
+            state = sfihilo.tell(state, query, Response(outcome, new.choice))
             self._keep(course.names[number + 1], state)
         return state
 
@@ -171,7 +172,7 @@ class StateCache:
         found = self._snapshots.read(course.record, course.rounds, names)
         if found is None:
             record = course.record
-            found = 0, begin(Settings.from_dict(dict(record.settings)), record.seed)
+            found = 0, sfihilo.begin(sfihilo.Settings.from_dict(dict(record.settings)), record.seed)
         self._saved = found[0]
         self._keep(names[found[0]], found[1])
         return found

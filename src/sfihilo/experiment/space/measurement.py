@@ -6,6 +6,7 @@ be recorded whatever it was (NaN, a bool, a number of 10,000 digits, any other o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,20 @@ from typing import Any
 from sfihilo.experiment.space.parameter import Outcome, finite_number, shortened
 from sfihilo.experiment.space.space import Space
 
-# Factors between units that are mixed up in practice: SI prefixes, percent, minutes, hours,
-# calories, pounds, and the power of a 70 kg person given whole instead of per kilogram.
-UNIT_FACTORS = (1000.0, 1e6, 100.0, 60.0, 3600.0, 4.184, 2.2046, 70.0)
+# Factors between units that are mixed up in practice, each with the units that it is tried for and
+# the question that it raises. The first that fits is named.
+PER_KILOGRAM = re.compile(r".*((/ ?|per )kg|kg ?(\^?-1|⁻¹)).*")
+SCALE = re.compile(r"|points?|score|/ ?10")
+ANY = re.compile(r".*", re.DOTALL)
+UNIT_FACTORS = (
+    (70.0, PER_KILOGRAM, "for the whole body, not per kilogram?"),
+    (10.0, SCALE, "another scale?"),
+    *(
+        (factor, ANY, "another unit?")
+        # SI prefixes, percent, minutes, hours, calories, pounds
+        for factor in (1000.0, 1e6, 100.0, 60.0, 3600.0, 4.184, 2.2046)
+    ),
+)
 MOST_NAMES_SHOWN = 20
 
 
@@ -67,7 +79,7 @@ def accepted(space: Space, values: object) -> Measurement:
         if outcome.soft is not None and not outcome.soft[0] <= number <= outcome.soft[1]:
             low, high = outcome.soft
             unit = f" {outcome.unit}" if outcome.unit else ""
-            warnings.append(f"{name}: {number}{unit} is outside the usual {low} to {high}")
+            warnings.append(f"{name}: {number:.6g}{unit} is outside the usual {low:g} to {high:g}")
     if bad:
         raise BadMeasurementError("measurement refused: " + "; ".join(bad))
     return Measurement(kept, tuple(warnings))
@@ -88,7 +100,7 @@ def _inside(outcome: Outcome, name: str, value: object) -> float:
         return number
     unit = f" {outcome.unit}" if outcome.unit else ""
     raise ValueError(
-        f"{name}: expected {low} to {high}{unit}, got {number}{_hint(outcome, number)}"
+        f"{name}: expected {low:g} to {high:g}{unit}, got {number:.6g}{_hint(outcome, number)}"
     )
 
 
@@ -102,8 +114,10 @@ def _hint(outcome: Outcome, number: float) -> str:
     if number == 0 or bound == 0:
         return ""
     out = max(abs(number / bound), abs(bound / number))
-    for factor in UNIT_FACTORS:
+    for factor, units, question in UNIT_FACTORS:
+        if not units.fullmatch(outcome.unit):
+            continue
         for scaled, sign in ((number / factor, "/"), (number * factor, "*")):
             if low <= scaled <= high and scaled != 0 and out * out >= factor:
-                return f" (another unit? {number:g} {sign} {factor:g} = {scaled:.4g} would fit)"
+                return f" ({question} {number:.6g} {sign} {factor:g} = {scaled:.4g} would fit)"
     return ""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+import sfihilo
 from sfihilo.experiment.space import safety
 from sfihilo.experiment.space.parameter import Outcome, Parameter, shortened
 from sfihilo.experiment.space.space import Space
-from sfihilo.feasible import Feasible
 
 LONGEST_UNIT = 40
 SMALLEST_STEP = 1e-6  # of the largest value: below it, rounding is no longer small beside the step
@@ -60,7 +60,9 @@ def _check_first_policy(space: Space) -> None:
     places = (space.start,) if space.start else ()
     try:
         lower, upper = space.box(places)
-        reachable = Feasible(lower, upper, accepts=space.allows if space.constraints else None)
+        reachable = sfihilo.Feasible(
+            lower, upper, accepts=space.allows if space.constraints else None
+        )
         (unit,) = reachable.sample(1, len(space.free), np.random.default_rng(0), None)
         safety.check(space, space.to_policy(space.on_grid(unit)), places)
     except ValueError as error:

@@ -1,4 +1,5 @@
 import importlib
+import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -47,15 +48,38 @@ def test_demo_refuses_no_queries() -> None:
 
 
 @pytest.mark.parametrize("part", ["study", "session"])
-def test_a_part_reads_all_its_arguments_itself(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    monkeypatch.setattr(cli, "load", lambda *_: lambda **options: calls.append(options))
-    arguments = ["run", "A", "--scale", "smoke", "--help", "-x", "last"]
-    result = runner.invoke(cli.app, [part, *arguments])
-    assert result.exit_code == 0
-    assert calls == [{"args": arguments, "prog_name": f"sfihilo {part}"}]
-    assert runner.invoke(cli.app, [part, "--help"]).exit_code == 0
-    assert calls[-1]["args"] == ["--help"]
+def test_part_reads_its_own_arguments(part: str) -> None:
+    shown = runner.invoke(cli.app, [part, "--help"])
+    assert shown.exit_code == 0
+    assert "list" in shown.output
+    result = runner.invoke(cli.app, [part, "list", "--nonsense"])
+    assert result.exit_code == 2
+    assert f"sfihilo {part} list" in result.output
+
+
+@pytest.mark.parametrize("words", [["nonsense"], ["session", "nonsense"], ["--nonsense"]])
+def test_wrong_usage_has_the_prefix_of_every_error(words: list[str]) -> None:
+    result = runner.invoke(cli.app, words)
+    assert result.exit_code == 2
+    assert "\nerror: No such" in result.output
+
+
+def test_shell_completion_reaches_the_commands_of_a_part() -> None:
+    words = {
+        "_SFIHILO_COMPLETE": "complete_bash",
+        "COMP_WORDS": "sfihilo session re",
+        "COMP_CWORD": "2",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", "from sfihilo.cli.main import app; app(prog_name='sfihilo')"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **words},
+    )
+    assert {"recommend", "recover", "redo", "repeat", "report", "restore", "resume"} == set(
+        done.stdout.split()
+    )
 
 
 def test_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
