@@ -99,6 +99,7 @@ def situation_of(state: State, **changes: Any) -> Situation:
         "sampled": state.posterior,
         "gap_std": float(np.sqrt(2)) * state.settings.noise.reward,
         "random": lambda purpose: generator(state.seed, state.round, purpose),
+        "fitted": state.processes,
     }
     return Situation(**{**values, **changes})
 

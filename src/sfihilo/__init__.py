@@ -5,7 +5,7 @@ from typing import Any
 
 from sfihilo.feasible import Feasible
 from sfihilo.history import Query, Response
-from sfihilo.learner import State, ask, begin, explain, recommend, tell
+from sfihilo.learner import State, ask, begin, explain, recommend, tell, with_goal
 from sfihilo.recommendation import NothingLearnedError, Recommendation
 from sfihilo.saved import load, save
 from sfihilo.settings import Settings
@@ -27,6 +27,7 @@ __all__ = [
     "recommend",
     "save",
     "tell",
+    "with_goal",
 ]
 
 

@@ -9,7 +9,7 @@ import typing
 import warnings
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from sfihilo import querying
 from sfihilo.checks import Checked, within
@@ -20,6 +20,8 @@ from sfihilo.querying import PairSettings, QuerySettings
 from sfihilo.selection import SelectionSettings
 
 Table = TypeVar("Table")
+Goal = Literal["understand", "best"]
+GOALS: tuple[Goal, ...] = get_args(Goal)
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,14 @@ DEFAULT_INVERSE = InverseSettings(
 class Settings:
     """Without arguments, the default preset; `Settings.paper` is the paper to the letter.
 
+    goal: "understand" learns what this person values, everywhere; "best" seeks a good setting.
     rule: the name of a query rule, or a user's own as "module:function", which must be importable.
+    None, and the goal's own rule by its name, mean the rule of the goal: `rule_name` tells which.
     """
 
     policy_dim: int = 8
     outcome_dim: int = 8
-    rule: str = "global_pairs"
+    rule: str | None = None
     preset: str = "default"
     forward: ForwardSettings = DEFAULT_FORWARD
     recency: RecencySettings = field(default_factory=RecencySettings)
@@ -63,6 +67,7 @@ class Settings:
     pairs: PairSettings = field(default_factory=PairSettings)
     selection: SelectionSettings = field(default_factory=SelectionSettings)
     noise: NoiseSettings = field(default_factory=NoiseSettings)
+    goal: Goal = "understand"
 
     def __post_init__(self) -> None:
         for name in ("policy_dim", "outcome_dim"):
@@ -70,15 +75,24 @@ class Settings:
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name}: expected a whole number from 1, got {value!r}")
             object.__setattr__(self, name, int(value))  # NumPy's whole numbers are not JSON's
-        if not isinstance(self.rule, str):
+        if self.goal not in GOALS:
+            raise ValueError(f"goal: expected {' or '.join(GOALS)}, got {self.goal!r}")
+        if self.rule is None or self.rule == own_rule(self.preset, self.goal):
+            object.__setattr__(self, "rule", None)  # so that another goal brings another rule
+        elif not isinstance(self.rule, str):
             raise ValueError(f"rule: expected the name of a rule, got {self.rule!r}")
-        querying.rule(self.rule)  # an unknown name fails here, not at the first question
+        querying.rule(self.rule_name)  # an unknown name fails here, not at the first question
+
+    @property
+    def rule_name(self) -> str:
+        """The rule that is asked by: the named one, or else that of the goal."""
+        return own_rule(self.preset, self.goal) if self.rule is None else self.rule
 
     @staticmethod
     def paper(
         policy_dim: int = 8,
         outcome_dim: int = 8,
-        rule: str = "boundary_lookahead",
+        rule: str | None = None,
         **changes: Any,
     ) -> Settings:
         """The paper's tables to the letter."""
@@ -103,11 +117,13 @@ class Settings:
         return Settings(*args, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, texts and lists."""
+        """Plain numbers, texts and lists; always with the name of the rule."""
+        values = {**dataclasses.asdict(self), "rule": self.rule_name}
+        absent = {"average": None, "goal": "understand"}  # as it was before there were such fields
         return {
             name: _listed(value) if isinstance(value, dict) else value
-            for name, value in dataclasses.asdict(self).items()
-            if not (name == "average" and value is None)  # as it was before there were averages
+            for name, value in values.items()
+            if not (name in absent and value == absent[name])
         }
 
     @staticmethod
@@ -120,6 +136,13 @@ class Settings:
             if values.get(name) is not None:
                 values[name] = _table(kind, values[name], name)
         return _table(Settings, values, "settings")
+
+
+def own_rule(preset: str, goal: Goal) -> str:
+    """The rule that a preset asks by for a goal, unless another one is named."""
+    if goal == "best":
+        return "best"
+    return "boundary_lookahead" if preset == "paper" else "global_pairs"
 
 
 @functools.cache

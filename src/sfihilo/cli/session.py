@@ -320,7 +320,7 @@ def session_options(table: Any, where: str) -> tuple[Settings, Protocol]:
     }
     settings = replace(
         settings,
-        rule=str(table.get("rule", settings.rule)),
+        rule=str(table.get("rule", settings.rule_name)),
         noise=replace(settings.noise, **noise),
     )
     return settings, Protocol(**{name: table[name] for name in PROTOCOL_OPTIONS if name in table})

@@ -33,7 +33,7 @@ from sfihilo.study.run.evaluation import (
     preference_errors,
 )
 
-RULES = (Settings().rule, "random")
+RULES = (Settings().rule_name, "random")
 PERSON_SEED = 7
 LOOKS = 15
 POOL = 20_000

@@ -234,7 +234,7 @@ def panel_rows(panels: Sequence[str]) -> list[Row]:
 
 def own_rule(preset: str) -> str:
     """The rule that a preset asks by when nobody says otherwise."""
-    return Settings().rule if preset == "default" else Settings.paper().rule
+    return Settings().rule_name if preset == "default" else Settings.paper().rule_name
 
 
 def for_preset(rows: Sequence[Row], preset: str) -> list[Row]:
