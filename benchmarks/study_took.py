@@ -14,7 +14,7 @@ from typing import Any
 
 from sfihilo.study.design.conditions import Preset, Unit
 from sfihilo.study.design.panels import panel_rows, units_of
-from sfihilo.study.run.runner import Forecast
+from sfihilo.study.run.progress import Forecast
 
 QUERIES, USERS, WORKERS = 1000, 30, 2
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from sfihilo import Query, Response, Settings, State, ask, begin, tell
 from sfihilo.feasible import Feasible
+from sfihilo.forward import ForwardBelief
 from sfihilo.history import Choice, FloatArray, generator
 from sfihilo.querying import RULES, Decision, Situation
 
@@ -36,6 +37,13 @@ def true_outcome(policy: FloatArray, outcome_dim: int) -> FloatArray:
 
 def true_reward(outcome: FloatArray) -> float:
     return -float(((outcome - 0.7) ** 2).sum())
+
+
+def with_observation(belief: ForwardBelief, observation: FloatArray) -> ForwardBelief:
+    """The belief with another observation variance."""
+    changed = replace(belief)
+    changed.__dict__["observation"] = observation  # in place of what it would derive
+    return changed
 
 
 def respond(query: Query, outcome_dim: int) -> Response:
@@ -99,6 +107,7 @@ def situation_of(state: State, **changes: Any) -> Situation:
         "sampled": state.posterior,
         "gap_std": float(np.sqrt(2)) * state.settings.noise.reward,
         "random": lambda purpose: generator(state.seed, state.round, purpose),
+        "cuts": state.inverse.grading.cuts(state.settings.grades),
         "fitted": state.processes,
     }
     return Situation(**{**values, **changes})

@@ -15,6 +15,7 @@ from sfihilo.forward import ForwardBelief, ForwardSettings, Hyperparameters
 from sfihilo.forward.kernel import rbf
 from sfihilo.forward.tuning import select_hyperparameters
 from sfihilo.history import FloatArray, IntArray
+from tests.small import with_observation
 
 SETTINGS = ForwardSettings()
 NOISE = 0.05
@@ -203,9 +204,9 @@ def test_appending_equals_refitting(ridge: float) -> None:
     assert grown.epistemic_scale == pytest.approx(whole.epistemic_scale, abs=1e-8)
     assert grown.observation == pytest.approx(whole.observation, abs=1e-8)
     product = (
-        grown.inverse_factor
+        grown.blocks[0].ridge.inverse_factor
         @ (rbf(policies, policies, 0.5) + grown.noise * np.eye(320))
-        @ grown.inverse_factor.T
+        @ grown.blocks[0].ridge.inverse_factor.T
     )
     assert np.abs(product - np.eye(320)).max() < 1e-8
     assert elsewhere.shape == (25, 8)
@@ -222,9 +223,9 @@ def test_appending_one_policy_again_and_again() -> None:
     for _ in range(200):
         grown = fw.append(grown, np.array([0.3, 0.6]), rng.uniform(0.4, 0.6, 1))
     there = np.array([[0.3, 0.6]])
-    assert grown.mean(there)[0, 0] == pytest.approx(grown.outcomes.mean(), abs=1e-4)
+    assert grown.mean(there)[0, 0] == pytest.approx(grown.centre[0], abs=1e-4)
     assert 0 <= grown.leverage(there)[0] < 1e-6
-    assert np.isfinite(grown.inverse_factor).all()
+    assert np.isfinite(grown.blocks[0].ridge.inverse_factor).all()
 
 
 def brute_force_error(
@@ -304,7 +305,7 @@ def test_one_step_update_without_observation_noise_is_exact_conditioning() -> No
     """The paper adds v_obs to the ridge; without it the update is one more row of the system."""
     policies, outcomes, targets = data(30)
     belief = fitted(policies, outcomes, Hyperparameters(0.5, 0.1))
-    quiet = replace(belief, observation=np.zeros(2))
+    quiet = with_observation(belief, np.zeros(2))
     candidate, outcome = np.array([0.2, 0.7, 0.4]), np.array([0.9, 0.1])
     update = fw.target_update(quiet, quiet.at(targets), quiet.at(candidate[None]))
     grown = fw.append(belief, candidate, outcome)

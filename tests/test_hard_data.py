@@ -129,7 +129,8 @@ def assembled(settings: Settings, hard: Hard) -> State:
     start = begin(settings, 0)
     missing = np.full((1, settings.outcome_dim), np.nan)
     anchors = np.concatenate([missing, hard.outcomes])[: len(hard.choices)]
-    history = History(hard.policies, hard.outcomes, anchors, tuple(hard.choices))
+    nothing = np.full_like(hard.outcomes, np.nan)
+    history = History(hard.policies, hard.outcomes, anchors, tuple(hard.choices), nothing)
     pairs = history.preference_data()
     features = start.inverse.features
     differences = inv.difference(features, pairs.anchors, pairs.outcomes)

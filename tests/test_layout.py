@@ -25,6 +25,7 @@ ORDER = (
     "settings",
     "learner",
     "saved",
+    "provenance",
     "study",
     "experiment",
     "cli",

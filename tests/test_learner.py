@@ -355,7 +355,7 @@ def test_drift_in_the_loop(recency: RecencySettings) -> None:
     settings = quick(rule="random", recency=recency)
     state = played(settings, 16)
     assert state.decay is None  # nothing is learned about drift before the warm-up
-    assert (state.forward.weights == 1).all()
+    assert (state.forward.blocks[0].ridge.weights == 1).all()
     state = play(state, 1)
     decay = state.decay
     assert decay is not None
@@ -364,8 +364,8 @@ def test_drift_in_the_loop(recency: RecencySettings) -> None:
     for _ in range(3):
         rounds = state.history.forward_data().rounds
         expected = recency_weights(rounds, state.round, decay, 1e-4)
-        assert np.array_equal(state.forward.weights, expected)
-        assert np.ptp(state.forward.weights) > 0
+        assert np.array_equal(state.forward.blocks[0].ridge.weights, expected)
+        assert np.ptp(state.forward.blocks[0].ridge.weights) > 0
         state = play(state, 1, patchy)
         assert state.decay == decay  # reused between checkpoints
     assert np.array_equal(ask(played(settings, 20)).policy, ask(played(settings, 20)).policy)
@@ -376,7 +376,7 @@ def test_ignoring_drift_uses_the_grid() -> None:
     state = played(quick(rule="random"), 18)
     assert state.decay is None
     assert state.forward.hyper.ridge in state.settings.forward.ridges
-    assert (state.forward.weights == 1).all()
+    assert (state.forward.blocks[0].ridge.weights == 1).all()
 
 
 # ---------------------------------------------------------------- it learns

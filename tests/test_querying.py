@@ -18,7 +18,7 @@ from sfihilo.inverse import InverseSettings
 from sfihilo.querying import RULES, Decision, QuerySettings, Situation, lookahead
 from sfihilo.querying import rule as named_rule
 from sfihilo.querying.labels import LabelModel
-from tests.small import played, situation_of, small
+from tests.small import played, situation_of, small, with_observation
 
 TINY = Settings.paper(
     3,
@@ -226,7 +226,7 @@ def certain(state: State) -> Situation:
     belief = fw.fit(
         state.settings.forward, Hyperparameters(0.3, 1e-9), 0.05, data.policies, data.outcomes
     )
-    return situation_of(state, forward=replace(belief, observation=np.full(2, 1e-14)))
+    return situation_of(state, forward=with_observation(belief, np.full(2, 1e-14)))
 
 
 def test_integral_and_mean_observation_coincide_where_the_outcome_is_certain() -> None:

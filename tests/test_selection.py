@@ -77,7 +77,7 @@ def test_gradient(features: str, count: int) -> None:
     state = learned(features)
     belief = state.forward
     forward = fw.fit(
-        belief.settings, belief.hyper, 0.05, belief.policies[:count], belief.outcomes[:count]
+        belief.settings, belief.hyper, 0.05, belief.policies[:count], state.history.outcomes[:count]
     )
     step = 1e-6
     # The draws avoid the clip's corners, where the objective has no derivative.

@@ -3,7 +3,8 @@
 Notation
 --------
 policies   tau_i       (n, d_policy)   every policy that was executed, in order
-outcomes   phi_i       (n, d_outcome)  what was measured; a row of NaN where nothing was
+outcomes   phi_i       (n, d_outcome)  what was measured; NaN for each number that was not
+imputed                (n, d_outcome)  the forward belief's mean for what was not; else NaN
 anchors    bar phi_i   (n, d_outcome)  what each was compared with; NaN where there was nothing
 labels     I_i         (p,)            +1 the anchor was preferred, -1 the new one, 0 neither
 
@@ -13,7 +14,7 @@ The pair is ordered (anchor, new). This module is the only one that knows what t
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -50,14 +51,19 @@ class Query:
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """What came back. None stands for what was not measured or not answered."""
+    """What came back. None means not measured or not answered.
+
+    outcome: single numbers that were not measured are NaN. strength: how much better, 1 (slightly)
+    to 3 (much), where the person was asked to grade; 1 or 2 on a scale of five answers.
+    """
 
     outcome: FloatArray | None
     choice: Choice | None
+    strength: int | None = None
 
 
 class ForwardData(NamedTuple):
-    """D_f: the executed policies whose outcome was measured."""
+    """D_f: the executed policies with at least one measured outcome; the others are NaN."""
 
     rounds: IntArray
     policies: FloatArray
@@ -65,56 +71,77 @@ class ForwardData(NamedTuple):
 
 
 class PreferenceData(NamedTuple):
-    """D_r: ordered pairs (anchor, new) with the label of the answer."""
+    """D_r: ordered pairs (anchor, new) with the label and the strength of the answer."""
 
     anchors: FloatArray
     outcomes: FloatArray
     labels: FloatArray
+    strengths: IntArray  # 0 where none was given
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Everything told so far, one row per round; `append` returns a longer one."""
+    """Everything told so far, one row per round; `append` returns a longer one.
+
+    imputed: what the newest forward belief predicts for the missing numbers of partly measured
+    outcomes. NaN where a number was measured, and where no trial has measured that outcome yet.
+    """
 
     policies: FloatArray
     outcomes: FloatArray
     anchors: FloatArray
     choices: tuple[Choice | None, ...]
+    imputed: FloatArray
+    strengths: tuple[int | None, ...] = ()
 
     def __post_init__(self) -> None:
-        for record in (self.policies, self.outcomes, self.anchors):
-            record.flags.writeable = False  # what is handed out is a view of it
+        for record in (self.policies, self.outcomes, self.anchors, self.imputed):
+            record.flags.writeable = False  # callers get views of it
 
     @staticmethod
     def empty(policy_dim: int, outcome_dim: int) -> History:
-        return History(
-            np.empty((0, policy_dim)), np.empty((0, outcome_dim)), np.empty((0, outcome_dim)), ()
-        )
+        nothing = np.empty((0, outcome_dim))
+        return History(np.empty((0, policy_dim)), nothing, nothing, (), nothing)
 
     def __len__(self) -> int:
         return len(self.choices)
 
     @property
     def measured(self) -> BoolArray:
-        return np.asarray(~np.isnan(self.outcomes).any(axis=1))
+        """Rounds in which at least one outcome was measured."""
+        return np.asarray(~np.isnan(self.outcomes).all(axis=1))
+
+    @property
+    def filled(self) -> FloatArray:
+        """The outcomes, with imputed values for the numbers that were not measured."""
+        return np.where(np.isnan(self.outcomes), self.imputed, self.outcomes)
 
     @property
     def compared(self) -> BoolArray:
+        """Rounds whose answer can be learned from: both outcomes are measured or imputed."""
         answered = np.array([choice is not None for choice in self.choices], dtype=bool)
-        return answered & self.measured & ~np.isnan(self.anchors).any(axis=1)
+        known = ~np.isnan(self.filled).any(axis=1)
+        return answered & self.measured & known & ~np.isnan(self.anchors).any(axis=1)
 
     @property
     def anchor(self) -> FloatArray | None:
-        """The last validly measured outcome, which the next one is compared with."""
+        """The outcome that the next one is compared with: that of the last measured round.
+
+        None before the first, and where a part of that outcome is neither measured nor imputed.
+        """
         rows = np.flatnonzero(self.measured)
-        return self.outcomes[rows[-1]] if rows.size else None
+        if rows.size == 0:
+            return None
+        anchor = self.filled[rows[-1]]
+        return None if np.isnan(anchor).any() else anchor
 
     @property
     def previous_policy(self) -> FloatArray | None:
-        """The last executed policy, measured or not: a step starts from what the body did last."""
+        """The last executed policy, measured or not: the next step starts there."""
         return self.policies[-1] if len(self) else None
 
     def append(self, query: Query, response: Response) -> History:
+        """The history with one more round; nothing is imputed yet."""
         missing = np.full(self.outcomes.shape[1], np.nan)
         outcome = missing if response.outcome is None else response.outcome
         anchor = missing if query.anchor is None else query.anchor
@@ -123,7 +150,25 @@ class History:
             np.vstack([self.outcomes, outcome]),
             np.vstack([self.anchors, anchor]),
             (*self.choices, response.choice),
+            np.vstack([self.imputed, missing]),
+            (*self.strengths, response.strength),
         )
+
+    @property
+    def partial(self) -> bool:
+        """Whether some outcome was measured only in part."""
+        return bool((np.isnan(self.outcomes).any(axis=1) & self.measured).any())
+
+    def impute(self, predicted: FloatArray) -> History:
+        """The history with these outcomes (n, d_outcome) wherever a part of one is missing.
+
+        The anchors follow: each is the last outcome measured before its round.
+        """
+        gaps = np.isnan(self.outcomes) & self.measured[:, None]
+        filled = replace(self, imputed=np.where(gaps, predicted, np.nan))
+        last = np.maximum.accumulate(np.where(self.measured, np.arange(len(self)), 0))
+        anchors = filled.filled[np.append(0, last[:-1])]
+        return replace(filled, anchors=np.where(np.isnan(self.anchors), np.nan, anchors))
 
     def forward_data(self) -> ForwardData:
         rows = np.flatnonzero(self.measured)
@@ -132,24 +177,35 @@ class History:
     def preference_data(self) -> PreferenceData:
         rows = np.flatnonzero(self.compared)
         labels = [_LABELS[choice] for row in rows if (choice := self.choices[row]) is not None]
-        return PreferenceData(
-            self.anchors[rows], self.outcomes[rows], np.array(labels, dtype=float)
-        )
+        strengths = np.array([self.strengths[row] or 0 for row in rows], dtype=int)
+        labelled = np.array(labels, dtype=float)
+        return PreferenceData(self.anchors[rows], self.filled[rows], labelled, strengths)
 
 
-def unit_vector(values: object, size: int, name: str) -> FloatArray:
-    """Validates a policy or an outcome: `size` finite numbers in [0, 1]."""
+def unit_vector(
+    values: object, size: int, name: str, *, may_be_missing: bool = False
+) -> FloatArray:
+    """Validates a policy or an outcome: `size` numbers in [0, 1], or NaN if some may be missing."""
     try:
         vector = np.array(values, dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: expected {size} numbers, got {values!r}") from error
     if vector.shape != (size,):
         raise ValueError(f"{name}: expected {size} numbers, got an array of shape {vector.shape}")
-    if not np.isfinite(vector).all():
+    given = vector[~np.isnan(vector)] if may_be_missing else vector
+    if not np.isfinite(given).all():
         raise ValueError(f"{name}: expected finite numbers, got {vector.tolist()}")
-    if (vector < 0).any() or (vector > 1).any():
+    if (given < 0).any() or (given > 1).any():
         raise ValueError(f"{name}: expected numbers in [0, 1], got {vector.tolist()}")
     return vector
+
+
+def partial_outcome(values: object, size: int) -> FloatArray | None:
+    """Validates an outcome whose unmeasured numbers are NaN; None where nothing was measured."""
+    if values is None:
+        return None
+    outcome = unit_vector(values, size, "outcome", may_be_missing=True)
+    return None if np.isnan(outcome).all() else outcome
 
 
 def known_choice(choice: object) -> Choice | None:
@@ -160,3 +216,17 @@ def known_choice(choice: object) -> Choice | None:
         if choice == known:
             return known
     raise ValueError(f"choice: expected one of {', '.join(CHOICES)} or None, got {choice!r}")
+
+
+def known_strength(strength: object, choice: Choice | None, most: int) -> int | None:
+    """Validates the strength of an answer: None, or a whole number from 1 to `most`."""
+    if strength is None:
+        return None
+    if choice not in ("new", "previous"):
+        raise ValueError(f"strength: expected None with the choice {choice!r}, got {strength!r}")
+    if isinstance(strength, bool) or not isinstance(strength, int | np.integer):
+        raise ValueError(f"strength: expected a whole number or None, got {strength!r}")
+    if not 1 <= strength <= most:
+        expected = f"1 to {most} or None" if most else "None where answers are not graded"
+        raise ValueError(f"strength: expected {expected}, got {strength!r}")
+    return int(strength)

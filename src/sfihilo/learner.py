@@ -20,7 +20,7 @@ from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, Hyperparameters
 from sfihilo.forward.processes import OutcomeProcesses, outcome_processes
 from sfihilo.forward.recency import Decay, recency_weights, require_search, select_with_decay
-from sfihilo.forward.tuning import select_hyperparameters
+from sfihilo.forward.tuning import most_measured, select_hyperparameters
 from sfihilo.history import (
     FloatArray,
     History,
@@ -28,9 +28,12 @@ from sfihilo.history import (
     Response,
     generator,
     known_choice,
+    known_strength,
+    partial_outcome,
     unit_vector,
 )
 from sfihilo.inverse import InverseBelief, Reward, RewardAverage, reward_average
+from sfihilo.inverse.grading import CUTS, answer_bounds
 from sfihilo.inverse.posterior import RewardPosterior, reward_posterior
 from sfihilo.querying import Decision, Situation
 from sfihilo.querying import random as random_policy
@@ -48,6 +51,8 @@ WHOLE_CUBE = Feasible()
 STATE_VERSION = 3
 # Rounds between reselecting the forward model and the sharpness, so that no query pays for both.
 SHARPNESS_DELAY = 10
+# Graded comparisons up to which sharpness and scale are updated at every fifth.
+GRADED_OFTEN = 40
 
 
 def checked_floats(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -210,6 +215,7 @@ def explain(state: State, feasible: Feasible | None = None) -> Decision:
         forward=state.forward,
         sampled=state.rule_posterior,
         gap_std=float(np.sqrt(2)) * settings.noise.reward,
+        cuts=state.inverse.grading.cuts(settings.grades),
         random=random,
         fitted=state.processes,
     )
@@ -257,13 +263,14 @@ def tell(state: State, query: Query, response: Response) -> State:
     Args:
         state: the state that the query was asked of.
         query: what `ask` returned, or an own one with the same round and anchor.
-        response: the measured outcome in `[0, 1]^outcome_dim` and the answer; either may be None.
+        response: the measured outcome in `[0, 1]^outcome_dim` and the answer; either may be None,
+            and single numbers of the outcome that were not measured may be NaN.
 
     Returns:
         The next `State`; the given one stays valid.
 
     Raises:
-        ValueError: the query is of another round, or a number is outside [0, 1] or not finite.
+        ValueError: the query is of another round, or a number is outside [0, 1].
 
     Example:
         >>> from sfihilo import Response, Settings, ask, begin, tell
@@ -286,16 +293,17 @@ def tell(state: State, query: Query, response: Response) -> State:
         )
     elif response.outcome is not None:
         updated = replace(updated, forward=fw.append(state.forward, query.policy, response.outcome))
+    if history.partial:
+        return _with_imputed(updated)
     if history.compared[-1]:
-        assert query.anchor is not None
-        assert response.outcome is not None
-        label = history.preference_data().labels[-1]
+        pairs = history.preference_data()
         inverse = inv.append(
             state.inverse,
-            query.anchor,
-            response.outcome,
-            label,
-            reselect=_sharpness_is_due(history),
+            pairs.anchors[-1],
+            pairs.outcomes[-1],
+            pairs.labels[-1],
+            answer_bounds(pairs.labels, pairs.strengths, state.settings.grades)[-1],
+            reselect=_sharpness_is_due(history, state.settings.grades),
         )
         updated = replace(updated, inverse=inverse)
     return updated
@@ -326,9 +334,33 @@ def with_goal(state: State, goal: Goal) -> State:
     return replace(state, settings=replace(state.settings, goal=goal, rule=None))
 
 
-def _sharpness_is_due(history: History) -> bool:
-    """Whether a sharpness update is due now, or was missed since the last answer."""
+def _with_imputed(state: State) -> State:
+    """The state with all missing numbers predicted anew, and the reward learned with them."""
+    history, forward = state.history, state.forward
+    mean = np.clip(forward.mean(history.policies), 0, 1)
+    history = history.impute(np.where(forward.measurements > 0, mean, np.nan))
+    pairs = history.preference_data()
+    inverse = state.inverse
+    if len(pairs.labels):
+        inverse = inv.update(
+            inverse,
+            inv.difference(inverse.features, pairs.anchors, pairs.outcomes),
+            pairs.labels,
+            answer_bounds(pairs.labels, pairs.strengths, state.settings.grades),
+            reselect=bool(history.compared[-1])
+            and _sharpness_is_due(history, state.settings.grades),
+        )
+    return replace(state, history=history, inverse=inverse)
+
+
+def _sharpness_is_due(history: History, grades: int) -> bool:
+    """Whether a sharpness update is due now, or was missed since the last answer.
+
+    Graded answers tell about sharpness and scale early: there it is due often from the start.
+    """
     compared = np.flatnonzero(history.compared)
+    if grades > 2 and len(compared) <= GRADED_OFTEN:
+        return len(compared) % 5 == 0
     rounds = range(compared[-2] + 1 if len(compared) > 1 else 0, len(history))
     return any(is_checkpoint(round - SHARPNESS_DELAY) for round in rounds)
 
@@ -406,10 +438,10 @@ def _validated(state: State, query: Query, response: Response) -> tuple[Query, R
     ):
         raise ValueError(f"query: expected the anchor {anchor}, got {query.anchor}")
     policy = unit_vector(query.policy, settings.policy_dim, "policy")
-    outcome = response.outcome
-    if outcome is not None:
-        outcome = unit_vector(outcome, settings.outcome_dim, "outcome")
-    return Query(state.round, policy, anchor), Response(outcome, known_choice(response.choice))
+    outcome = partial_outcome(response.outcome, settings.outcome_dim)
+    choice = known_choice(response.choice)
+    strength = known_strength(response.strength, choice, len(CUTS[settings.grades]))
+    return Query(state.round, policy, anchor), Response(outcome, choice, strength)
 
 
 def fitted_forward(
@@ -440,7 +472,8 @@ def _reselect(state: State) -> State:
     settings, data = state.settings, state.history.forward_data()
     rng = generator(state.seed, state.round, "reselect")
     decay: Decay | None = None
-    if settings.recency.variant == "unweighted" or len(data.rounds) < settings.forward.warm_up:
+    few = most_measured(data.outcomes) < settings.forward.warm_up
+    if settings.recency.variant == "unweighted" or few:
         hyper = select_hyperparameters(settings.forward, data.policies, data.outcomes, rng)
     else:
         hyper, decay = select_with_decay(

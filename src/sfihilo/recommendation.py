@@ -70,7 +70,7 @@ def describe(
     forward, reward = objective.forward, objective.reward
     prediction = forward.predict(policy[None])
     mean, checks = prediction.mean[0], LeaveOneOut.of(forward)
-    freedom = max(len(forward.policies) - 1, _FEWEST_FREEDOM)
+    freedom = np.maximum(forward.measurements - 1, _FEWEST_FREEDOM)
     reach = stdtrit(freedom, 0.5 + settings.interval / 2) * np.sqrt(prediction.variance[0])
     reach = reach * checks.inflation()
     outcomes = objective.outcomes(policy)

@@ -12,8 +12,9 @@ from sfihilo import forward as fw
 from sfihilo import inverse as inv
 from sfihilo.forward import ForwardBelief, Hyperparameters
 from sfihilo.forward.recency import Decay
-from sfihilo.history import FloatArray, History, known_choice, unit_vector
+from sfihilo.history import FloatArray, History, known_choice, known_strength, unit_vector
 from sfihilo.inverse import InverseBelief
+from sfihilo.inverse.grading import CUTS, Grading, answer_bounds
 from sfihilo.learner import State, begin, checked_floats, fitted_forward
 from sfihilo.settings import Settings
 
@@ -27,20 +28,29 @@ def save(state: State) -> str:
         >>> bool((ask(load(save(state))).policy == ask(state).policy).all())
         True
     """
+    history = state.history
+    # Only where they are needed: other records stay as they always were.
+    more: dict[str, Any] = {}
+    if not np.isnan(history.imputed).all():
+        more["imputed"] = _rows(history.imputed)
+    if state.settings.grades > 2:
+        more["strengths"] = list(history.strengths)
+        more["grading"] = {"scale": state.inverse.grading.scale, "used": state.inverse.grading.used}
     return json.dumps(
         {
             "format": 1,
             "settings": state.settings.to_dict(),
             "seed": state.seed,
-            "policies": state.history.policies.tolist(),
-            "outcomes": _rows(state.history.outcomes),
-            "anchors": _rows(state.history.anchors),
-            "choices": list(state.history.choices),
+            "policies": history.policies.tolist(),
+            "outcomes": _rows(history.outcomes),
+            "anchors": _rows(history.anchors),
+            "choices": list(history.choices),
             "hyper": list(state.forward.hyper),
             "decay": None if state.decay is None else list(state.decay),
             "factored": state.factored,
             "mode": state.inverse.centre.tolist(),
             "curvature": state.inverse.curvature.tolist(),
+            **more,
         },
         allow_nan=False,
     )
@@ -58,19 +68,28 @@ def load(text: str) -> State:
     start = begin(settings, record["seed"])
     history = History(
         _filled(record["policies"], settings.policy_dim, "policies"),
-        _filled(record["outcomes"], settings.outcome_dim, "outcomes"),
+        _filled(record["outcomes"], settings.outcome_dim, "outcomes", may_be_missing=True),
         _filled(record["anchors"], settings.outcome_dim, "anchors"),
         tuple(known_choice(choice) for choice in record["choices"]),
+        _filled(
+            record.get("imputed", [None] * len(record["choices"])),
+            settings.outcome_dim,
+            "imputed",
+            may_be_missing=True,
+        ),
+        _strengths(record, settings),
     )
     hyper = Hyperparameters(*record["hyper"])
     decay = None if record["decay"] is None else Decay(*record["decay"])
     pairs = history.preference_data()
     inverse = replace(
         start.inverse,
-        differences=_differences(start.inverse, pairs.anchors, pairs.outcomes),
+        differences=_differences(start.inverse, history),
         labels=pairs.labels,
         centre=np.array(record["mode"], dtype=float),
         curvature=np.array(record["curvature"], dtype=float),
+        bounds=answer_bounds(pairs.labels, pairs.strengths, settings.grades),
+        grading=_grading(record),
     )
     _check_models(inverse, len(history.forward_data().rounds), record["factored"])
     forward = _restored(settings, hyper, history, decay, record["factored"])
@@ -101,16 +120,36 @@ _PARTS = (
 
 def _record(text: str) -> dict[str, Any]:
     """Validates the text that `load` is given."""
-    record = json.loads(text)
+    record = json.loads(text, parse_constant=_not_finite)
     if not isinstance(record, dict) or record.get("format") != 1:
         raise ValueError(f"state: expected a record of format 1, got {text[:60]!r}")
     missing = [part for part in _PARTS if part not in record]
     if missing:
         raise ValueError(f"state: expected {', '.join(_PARTS)}, got a record without {missing}")
-    lengths = {name: len(record[name]) for name in ("policies", "outcomes", "anchors", "choices")}
+    columns = ("policies", "outcomes", "anchors", "choices", "imputed", "strengths")
+    lengths = {name: len(record[name]) for name in columns if name in record}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"state: expected as many of each, got {lengths}")
     return record
+
+
+def _strengths(record: dict[str, Any], settings: Settings) -> tuple[int | None, ...]:
+    choices = record["choices"]
+    given = record.get("strengths", [None] * len(choices))
+    most = len(CUTS[settings.grades])
+    return tuple(map(known_strength, given, choices, [most] * len(choices)))
+
+
+def _grading(record: dict[str, Any]) -> Grading:
+    given = record.get("grading", {"scale": 1.0, "used": True})
+    scale, used = given.get("scale"), given.get("used")
+    if not isinstance(scale, float) or scale <= 0 or not isinstance(used, bool):
+        raise ValueError(f"state: expected a grading with scale and used, got {given!r}")
+    return Grading(scale, used)
+
+
+def _not_finite(constant: str) -> float:
+    raise ValueError(f"state: expected finite numbers, got {constant}")
 
 
 def _check_models(inverse: InverseBelief, measured: int, factored: int) -> None:
@@ -151,8 +190,14 @@ def _restored(
     return belief
 
 
-def _differences(inverse: InverseBelief, anchors: FloatArray, outcomes: FloatArray) -> FloatArray:
-    """One row at a time, as they first came: a product's rounding may depend on its size."""
+def _differences(inverse: InverseBelief, history: History) -> FloatArray:
+    """As `tell` computes them, since the rounding of a product may depend on its size.
+
+    All at once where outcomes are imputed, else one row at a time.
+    """
+    anchors, outcomes, *_ = history.preference_data()
+    if history.partial and len(outcomes):
+        return inv.difference(inverse.features, anchors, outcomes)
     rows = [
         inv.difference(inverse.features, anchor[None], outcome[None])
         for anchor, outcome in zip(anchors, outcomes, strict=True)
@@ -160,12 +205,23 @@ def _differences(inverse: InverseBelief, anchors: FloatArray, outcomes: FloatArr
     return np.concatenate([np.empty((0, inverse.features.size)), *rows])
 
 
-def _rows(values: FloatArray) -> list[list[float] | None]:
-    return [None if np.isnan(row).any() else row.tolist() for row in values]
+def _rows(values: FloatArray) -> list[list[float | None] | None]:
+    """Lists, with None for NaN and for a row of NaN."""
+    return [
+        None
+        if np.isnan(row).all()
+        else [None if np.isnan(value) else float(value) for value in row]
+        for row in values
+    ]
 
 
-def _filled(rows: list[list[float] | None], size: int, name: str) -> FloatArray:
-    """Checked rows, with NaN where there was nothing."""
+def _filled(
+    rows: list[list[float | None] | None], size: int, name: str, *, may_be_missing: bool = False
+) -> FloatArray:
+    """Checked rows, with NaN for None."""
     missing = np.full(size, np.nan)
-    filled = [missing if row is None else unit_vector(row, size, name) for row in rows]
+    filled = [
+        missing if row is None else unit_vector(row, size, name, may_be_missing=may_be_missing)
+        for row in rows
+    ]
     return np.array(filled, dtype=float).reshape(-1, size)

@@ -48,7 +48,7 @@ class Objective:
         reward: Reward,
         rng: np.random.Generator,
     ) -> Objective:
-        half = rng.standard_normal((-(-settings.outcome_samples // 2), forward.outcomes.shape[1]))
+        half = rng.standard_normal((-(-settings.outcome_samples // 2), forward.outcome_dim))
         return Objective(forward, reward, np.concatenate([half, -half]))
 
     def outcomes(self, policy: FloatArray) -> FloatArray:
@@ -70,17 +70,9 @@ class Objective:
 
     def value_and_gradient(self, policy: FloatArray) -> tuple[float, FloatArray]:
         """The same objective at one policy, with its gradient through mean and variance."""
-        forward = self.forward
-        kernel = forward.kernel(policy[None])[0]
-        slopes = -kernel[:, None] * (policy - forward.policies) / forward.hyper.length_scale**2
-        explained = forward.inverse_factor @ kernel
-        leverage = max(1 - float(explained @ explained), 0.0)
-        leverage_slope = -2 * (explained @ forward.inverse_factor) @ slopes
-        mean = forward.mean_at(kernel[None])[0]
-        mean_slope = forward.scale[:, None] * (forward.coefficients.T @ slopes)
-        deviation = np.sqrt(leverage * forward.epistemic_scale + forward.observation)
-        deviation_slope = np.multiply.outer(forward.epistemic_scale, leverage_slope)
-        deviation_slope /= 2 * deviation[:, None]
+        mean, variance, mean_slope, variance_slope = self.forward.with_slopes(policy)
+        deviation = np.sqrt(variance)
+        deviation_slope = variance_slope / (2 * deviation[:, None])
         raw = mean + deviation * self.normals
         outcomes = np.clip(raw, 0, 1)
         reward_slope = self.reward.features.gradient(outcomes, self.reward.mean_weights)

@@ -16,6 +16,7 @@ from sfihilo.checks import Checked, within
 from sfihilo.forward import ForwardSettings
 from sfihilo.forward.recency import RecencySettings
 from sfihilo.inverse import AverageSettings, InverseSettings
+from sfihilo.inverse.grading import CUTS
 from sfihilo.querying import PairSettings, QuerySettings
 from sfihilo.selection import SelectionSettings
 
@@ -31,6 +32,10 @@ class NoiseSettings(Checked):
     measurement: float = within(0, 1, 0.05)
     reward: float = within(0, 1, 0.02)
 
+
+# Fields that came later, with the values that mean "as before": stored settings and the digests of
+# results leave them out.
+LATER: dict[str, Any] = {"average": None, "grades": 2, "goal": "understand"}
 
 # docs/default-preset.md says why, and what each part is worth.
 DEFAULT_FORWARD = ForwardSettings(tuning_cap=512)
@@ -53,6 +58,8 @@ class Settings:
     goal: "understand" learns what this person values, everywhere; "best" seeks a good setting.
     rule: the name of a query rule, or a user's own as "module:function", which must be importable.
     None, and the goal's own rule by its name, mean the rule of the goal: `rule_name` tells which.
+    grades: how many answers the person is offered: 2 (better or worse, and perhaps "same"), 5
+    (same, better and much better in either direction) or 7 (slightly, clearly, much).
     """
 
     policy_dim: int = 8
@@ -67,6 +74,7 @@ class Settings:
     pairs: PairSettings = field(default_factory=PairSettings)
     selection: SelectionSettings = field(default_factory=SelectionSettings)
     noise: NoiseSettings = field(default_factory=NoiseSettings)
+    grades: int = 2
     goal: Goal = "understand"
 
     def __post_init__(self) -> None:
@@ -81,6 +89,10 @@ class Settings:
             object.__setattr__(self, "rule", None)  # so that another goal brings another rule
         elif not isinstance(self.rule, str):
             raise ValueError(f"rule: expected the name of a rule, got {self.rule!r}")
+        if self.grades not in CUTS or isinstance(self.grades, bool):
+            raise ValueError(f"grades: expected one of {list(CUTS)}, got {self.grades!r}")
+        if self.grades > 2 and self.inverse.inference == "joint_map":
+            raise ValueError(f"grades: expected 2 with the paper's inference, got {self.grades}")
         querying.rule(self.rule_name)  # an unknown name fails here, not at the first question
 
     @property
@@ -119,11 +131,10 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, texts and lists; always with the name of the rule."""
         values = {**dataclasses.asdict(self), "rule": self.rule_name}
-        absent = {"average": None, "goal": "understand"}  # as it was before there were such fields
         return {
             name: _listed(value) if isinstance(value, dict) else value
             for name, value in values.items()
-            if not (name in absent and value == absent[name])
+            if name not in LATER or value != LATER[name]  # as it was before there were such
         }
 
     @staticmethod

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from sfihilo.history import FloatArray
+from sfihilo.study.design.conditions import BASE, Condition, Preset, Unit
 from sfihilo.study.design.panels import PANELS, for_preset
+from sfihilo.study.run.store import Store, encode
 
+UNIT = Unit(BASE, "random", "paper", 0)
 QUERIES = (16, 25, 50, 100, 200, 500, 1000)
 SPEED = {
     "random": 1.0,
@@ -82,3 +87,24 @@ def invented(
     ]
     columns = ["preset", "condition", "rule", "user", "query", "metric", "value"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def write_results(results: Path, table: pd.DataFrame, template: Unit = UNIT) -> Path:
+    """Store a tidy table of one preset as the runner would."""
+    preset: Preset = table["preset"].iloc[0]
+    store = Store(results, preset)
+    store.agree(template)
+    for (condition, rule, user), rows in table.groupby(["condition", "rule", "user"]):
+        unit = replace(
+            template, condition=Condition(condition), rule=rule, preset=preset, user=int(user)
+        )
+        about = {
+            "key": unit.key,
+            "user_seed": 1,
+            "learner_seed": 2,
+            "condition": {"name": condition},
+            "rule": rule,
+            "user": int(user),
+        }
+        store.write(unit, encode(rows[["query", "metric", "value"]], about))
+    return results / preset

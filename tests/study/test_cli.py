@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sfihilo.cli import study as cli
+from sfihilo.cli import study_options as options
 from sfihilo.cli.study import app
 from sfihilo.study.design import panels
 from sfihilo.study.design.conditions import Unit
 from sfihilo.study.design.panels import EVERY_PANEL, Row
 from sfihilo.study.run.engines import Engine, EngineError
-from sfihilo.study.run.progress import Bar, duration
-from sfihilo.study.run.runner import Forecast
+from sfihilo.study.run.progress import Forecast
 from sfihilo.study.run.store import Store, decode, encode, read_results
-from tests.study.tiny import EVALUATION, PEOPLE, TINY, contents, tiny_units
+from tests.study.invented import invented, write_results
+from tests.study.tiny import EVALUATION, PEOPLE, TINY, contents
 
 LATER = ("evaluation", "users", "lean")  # what units of an older version do not say
 
@@ -49,10 +49,10 @@ def squares(outcomes):
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same commands on a study that takes a second."""
-    scale = cli.Scale(
+    scale = options.Scale(
         users=2, queries=3, results=Path("results"), evaluation=EVALUATION, people=PEOPLE, lean=True
     )
-    monkeypatch.setitem(cli.SCALES, "smoke", scale)
+    monkeypatch.setitem(options.SCALES, "smoke", scale)
     small = Row(TINY, ("random", "mutual_information"), 2, "d = 2")
     monkeypatch.setitem(EVERY_PANEL, "A", (small,))
 
@@ -104,12 +104,39 @@ def test_run_pack_export(tmp_path: Path) -> None:
     assert len(_last_json(invoke(*arguments))["finished"]) == 4
     assert _last_json(invoke(*arguments))["finished"] == []
     assert "tiny.parquet" in invoke("pack", "--results", out)
+    packed = json.loads(invoke("pack", "--results", out, "--json"))["written"]
+    assert {Path(name).name: Path(name).stat().st_size for name in packed} == {
+        "tiny.parquet": next(iter(packed.values()))
+    }
     for path in Store(tmp_path / "results", "paper").units.iterdir():
         path.unlink()
     left = json.loads(invoke(*arguments, "--dry-run"))
     assert left == {"units": 4, "left": []}
     assert "paper-tiny.csv" in invoke("export", "--results", out, "--out", str(tmp_path / "csv"))
     assert (tmp_path / "csv" / "paper-tiny.csv").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("command", ["tables", "figures", "claims"])
+def test_commands_that_write_files_list_them_as_text_or_json(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfihilo.study.figures.style.write", _touched)
+    monkeypatch.setattr("sfihilo.study.figures.truth_behavior", lambda: None)
+    results = tmp_path / "results"
+    write_results(results, invented(2, ["paper"], ["base"]))
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    out = () if command == "tables" else ("--out", str(tmp_path / "out"))
+    listed = invoke(command, "--results", str(results), *out).split()
+    record = json.loads(invoke(command, "--results", str(results), *out, "--json"))
+    after = {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert listed == record["written"]
+    assert {Path(name) for name in listed} == after - before, "nothing else may be written"
+
+
+def _touched(figure: object, folder: Path, name: str) -> list[Path]:
+    folder.mkdir(exist_ok=True)
+    (folder / name).touch()
+    return [folder / name]
 
 
 def _last_json(text: str) -> dict[str, list[str]]:
@@ -132,7 +159,7 @@ def test_a_users_own_rule_and_reward_model_from_a_short_file(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("tiny", "own_modules")
-def test_a_rule_that_fails_is_reported(tmp_path: Path) -> None:
+def test_rule_that_fails_is_reported_with_exit_code_1(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("def rule(situation):\n    raise ValueError('ouch')\n")
     text = invoke(
         *("run", "A", "--scale", "smoke", "--users", "1", "--out", str(tmp_path / "results")),
@@ -140,12 +167,13 @@ def test_a_rule_that_fails_is_reported(tmp_path: Path) -> None:
         code=1,
     )
     assert "ouch" in text
+    assert "\nerror: tiny--broken.rule--u000 failed\n" in text
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("run", "Z"), "unknown panel 'Z'"),
+        (("run", "Z"), "panel: expected one of A, B,"),
         (("run", "diagnostics"), "nothing to run"),
         (("run", "A", "--scheduler", "tcp://127.0.0.1:1"), "only the dask engine"),
         (("run", "A", "--slurm", "partition"), "expected KEY=VALUE, got 'partition'"),
@@ -160,9 +188,10 @@ def test_a_rule_that_fails_is_reported(tmp_path: Path) -> None:
         (("pack", "--results", "nowhere"), "no units here"),
         (("export", "--results", "nowhere"), "no results"),
         (("figures", "--results", "nowhere"), "no results"),
+        (("tables", "--results", "nowhere"), "no results"),
     ],
 )
-def test_mistakes_are_explained(
+def test_wrong_usage_prints_one_error_line_and_exits_with_2(
     arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -174,7 +203,7 @@ def test_mistakes_are_explained(
 def assert_refused(*arguments: str, message: str) -> None:
     said = invoke(*arguments, code=2)
     assert message in said
-    assert said.startswith("Error: ")
+    assert said.startswith("error: ")
     assert said.count("\n") == 1, "one sentence"
 
 
@@ -244,7 +273,7 @@ def test_an_engine_that_cannot_run_is_refused_before_anything_is_written(
 
 
 @pytest.mark.usefixtures("tiny")
-def test_an_engine_that_goes_away_is_explained(
+def test_engine_that_fails_during_the_run_prints_an_error_and_exits_with_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def gone(engine: Engine) -> None:
@@ -252,7 +281,7 @@ def test_an_engine_that_goes_away_is_explained(
 
     monkeypatch.setattr(Engine, "start", gone)
     said = invoke("run", "A", "--scale", "smoke", "--out", str(tmp_path), code=2)
-    assert "Error: the scheduler went home\n" in said
+    assert "error: the scheduler went home\n" in said
 
 
 @pytest.mark.usefixtures("tiny")
@@ -268,7 +297,7 @@ def test_submitit_without_slurm_runs_one_unit_at_a_time_if_told_so(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("tiny")
-def test_time_to_go_counts_the_engines_places(
+def test_forecast_uses_the_number_of_units_that_the_engine_runs_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[int] = []
@@ -279,14 +308,14 @@ def test_time_to_go_counts_the_engines_places(
             super().__init__(workers, left)
 
     monkeypatch.setattr(Engine, "ready", lambda engine: 7)
-    monkeypatch.setattr("sfihilo.study.run.runner.Forecast", Noted)
+    monkeypatch.setattr("sfihilo.study.run.progress.Forecast", Noted)
     common = ("--scale", "smoke", "--users", "1", "--rule", "random", "--out", str(tmp_path))
     invoke("run", "A", *common, "--workers", "1")
     assert counted == [7]
 
 
 @pytest.mark.usefixtures("tiny")
-def test_units_that_were_brought_here_are_packed_with_their_study(tmp_path: Path) -> None:
+def test_pack_of_copied_units_writes_their_study_json(tmp_path: Path) -> None:
     out = tmp_path / "results"
     common = ("--scale", "smoke", "--users", "1", "--rule", "random", "--workers", "1")
     invoke("run", "A", *common, "--out", str(out))
@@ -308,7 +337,7 @@ def _as_of_an_older_version(path: Path) -> bytes:
     return encode(table, {name: about[name] for name in about if name not in LATER})
 
 
-def test_help_says_that_a_reward_may_lie_in_a_file() -> None:
+def test_help_of_reward_mentions_a_file() -> None:
     said = invoke("run", "--help")
     assert " ".join(said.split("--reward")[1].split()).count("file.py:function") == 1
 
@@ -320,7 +349,7 @@ def test_another_budget_needs_another_folder(tmp_path: Path) -> None:
     assert "--out" in invoke(*common, "--queries", "4", code=2)
 
 
-def test_ctrl_c_stops_in_order_and_keeps_what_is_done(tmp_path: Path) -> None:
+def test_interrupted_run_keeps_finished_units_and_exits_with_130(tmp_path: Path) -> None:
     # Tests in the background inherit a SIGINT that is ignored; a person's command does not.
     command = ["env", "--default-signal=INT", sys.executable, "-m", "sfihilo.cli.study"]
     command += [
@@ -354,7 +383,7 @@ def test_ctrl_c_stops_in_order_and_keeps_what_is_done(tmp_path: Path) -> None:
         finally:
             process.kill()
     assert process.returncode == 130
-    assert "the same command goes on" in said
+    assert "the same command continues" in said
     assert "Traceback" not in said
     assert list(units.glob("*.parquet"))
 
@@ -365,25 +394,3 @@ def test_the_smoke_study(tmp_path: Path) -> None:
     table = read_results(tmp_path)
     assert table.groupby(["condition", "rule", "user"]).ngroups == 3 * 39
     assert table["value"].notna().all()
-
-
-def test_the_bar_says_how_much_is_left(capsys: pytest.CaptureFixture[str]) -> None:
-    units = tiny_units(1)
-    bar = Bar(2, 0, Forecast(1, list(units)))
-    bar.note(units[0], 30.0)
-    bar.note(units[1], None)
-    bar.close()
-    said = capsys.readouterr().err
-    assert "0/2 units" in said
-    assert "unknown time to go" in said
-    assert "2/2 units" in said
-    assert "0 s to go" in said
-
-
-def test_durations_are_no_more_precise_than_known() -> None:
-    assert [duration(s) for s in (None, 12.4, 600, 9000)] == [
-        "unknown time",
-        "12 s",
-        "10 min",
-        "2.5 h",
-    ]

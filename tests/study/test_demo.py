@@ -83,7 +83,7 @@ def test_map_shows_the_two_settings_that_matter() -> None:
     assert ground[0, -1] == pytest.approx(2 - 1 / 16, abs=0.05)
 
 
-def test_shares_never_claim_everything() -> None:
+def test_share_that_rounds_to_all_is_over_99_9_percent() -> None:
     assert demo.share(0.988) == "98.8%"
     assert demo.share(1.0) == "over 99.9%"
 

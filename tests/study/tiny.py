@@ -10,10 +10,10 @@ import psutil
 
 from sfihilo.study.design.conditions import Condition, Preset, Unit
 from sfihilo.study.people.users import HeadSettings, UserSettings
+from sfihilo.study.run.description import Provenance
 from sfihilo.study.run.engines import Engine
 from sfihilo.study.run.evaluation import EvaluationSettings
-from sfihilo.study.run.provenance import Provenance
-from sfihilo.study.run.runner import run
+from sfihilo.study.run.runner import Plan, Report, Watcher, run
 from sfihilo.study.run.store import Store
 
 TINY = Condition("tiny", policy_dim=2, outcome_dim=2)
@@ -60,16 +60,25 @@ def tiny_units(users: int = 2, queries: int = 12) -> list[Unit]:
     return [tiny_unit(rule, user, queries=queries) for user in range(users) for rule in rules]
 
 
+def run_units(
+    units: list[Unit],
+    store: Store,
+    engine: Engine = Engine(workers=1),
+    watcher: Watcher | None = None,
+) -> Report:
+    """Runs the units with a provenance that does not depend on the commit."""
+    return run(Plan(units, store, engine, provenance=PROVENANCE), watcher)
+
+
 def contents(store: Store) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(store.units.glob("*.parquet"))}
 
 
 if __name__ == "__main__":
     folder, users, workers = sys.argv[1:]
-    report = run(
+    report = run_units(
         tiny_units(int(users), queries=20),
         Store(Path(folder), "paper"),
         Engine(workers=int(workers)),
-        provenance=PROVENANCE,
     )
     sys.exit(1 if report.failed else 0)

@@ -1,36 +1,33 @@
-"""The command `sfihilo study`: list, run, pack, export, figures, claims, compare."""
+"""The command `sfihilo study`: list, run, pack, export, tables, figures, claims, compare.
+
+Exit codes: 2 for wrong usage or input, 1 for units that failed, 130 after an interruption.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from sfihilo.study.design.conditions import BASE, Preset, Unit
-from sfihilo.study.design.panels import (
-    EVERY_PANEL,
-    RANDOM,
-    TITLES,
-    Row,
-    for_preset,
-    panel_rows,
-    units_of,
-    with_reward,
-    with_rules,
+from sfihilo.cli.study_options import (
+    EngineOptions,
+    JsonOption,
+    PresetName,
+    PresetOption,
+    ResultsOption,
+    UnitOptions,
+    option_groups,
 )
-from sfihilo.study.people.users import UserSettings
-from sfihilo.study.run import runner, store
-from sfihilo.study.run.engines import Engine
-from sfihilo.study.run.evaluation import EvaluationSettings
+from sfihilo.study.design.panels import EVERY_PANEL, TITLES, for_preset
+from sfihilo.study.run import store
 from sfihilo.study.run.progress import Bar
+from sfihilo.study.run.runner import Plan, Report
+from sfihilo.study.run.runner import run as run_plan
 from sfihilo.study.run.store import Store
 
 app = typer.Typer(
@@ -41,65 +38,9 @@ app = typer.Typer(
 )
 
 
-class ScaleName(StrEnum):
-    """How large a study is."""
-
-    smoke = "smoke"
-    paper = "paper"
-
-
-class PresetName(StrEnum):
-    """Whose inference is studied."""
-
-    paper = "paper"
-    default = "default"
-
-
-class EngineName(StrEnum):
-    """Where the units run."""
-
-    local = "local"
-    dask = "dask"
-    slurm = "slurm"
-
-
-@dataclass(frozen=True)
-class Scale:
-    """What a scale stands for."""
-
-    users: int
-    queries: int
-    results: Path
-    evaluation: EvaluationSettings = EvaluationSettings()
-    people: UserSettings = UserSettings()
-    lean: bool = False
-
-
-SCALES = {
-    "paper": Scale(users=30, queries=1000, results=Path("results")),
-    "smoke": Scale(
-        users=3,
-        queries=60,
-        results=Path("results-smoke"),
-        evaluation=EvaluationSettings(
-            pairs_per_bin=100, pair_policies=1000, error_policies=500, pool_policies=1000
-        ),
-        people=UserSettings(calibration=1000),
-        lean=True,
-    ),
-}
-
-PanelArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[PANEL]...", help="Panels; all when none is named.")
-]
-PresetOption = Annotated[PresetName, typer.Option(help="Whose inference.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="For a script instead of a person.")]
-ResultsOption = Annotated[Path, typer.Option(help="Folder with the results.")]
-
-
 @app.command("list")
 def list_panels(preset: PresetOption = PresetName.paper, as_json: JsonOption = False) -> None:
-    """What there is to run: panels, their conditions and rules."""
+    """List the panels, their conditions and rules."""
     if as_json:
         typer.echo(json.dumps({name: _panel(name, preset.value) for name in EVERY_PANEL}, indent=1))
         return
@@ -118,188 +59,106 @@ def _panel(name: str, preset: str) -> dict[str, Any]:
 
 
 @app.command()
-def run(  # noqa: PLR0913 - each is an option of the command line
-    panels: PanelArgument = None,
-    scale: Annotated[ScaleName, typer.Option(help="How large.")] = ScaleName.paper,
-    preset: PresetOption = PresetName.paper,
-    users: Annotated[int | None, typer.Option(min=1, help="How many users.")] = None,
-    queries: Annotated[int | None, typer.Option(min=1, help="Comparisons a user.")] = None,
-    engine: Annotated[EngineName, typer.Option(help="Where the units run.")] = EngineName.local,
-    workers: Annotated[int | None, typer.Option(min=1, help="Units at once.")] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a running Dask scheduler.")
-    ] = None,
-    slurm: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="A submitit parameter, e.g. slurm_partition=cpu; cluster=local needs no Slurm.",
-        ),
-    ] = None,
+@option_groups
+def run(
+    what: UnitOptions,
+    engine: EngineOptions,
     out: Annotated[
         Path | None, typer.Option(help="Folder for results; by default results, or results-smoke.")
     ] = None,
-    rule: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this rule: a name, module:function, or file.py:function."),
-    ] = None,
-    reward: Annotated[
-        str | None,
-        typer.Option(help="Your own reward features: module:function, or file.py:function."),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is left.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what is left.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run what is missing of the study. Stop it whenever you like: the same command goes on."""
-    size = SCALES[scale.value]
-    where = Store(out or size.results, preset.value)
-    search = [os.getcwd()]
-    with _explained():
-        rows = for_preset(panel_rows(panels or []), preset.value)
-        rows = _changed(rows, rule or [], reward, search)
-        units = _units(rows, size, preset.value, users, queries)
-        parameters = _parameters(slurm or [])
-        chosen = Engine(
-            name=engine.value,
-            workers=workers,
-            scheduler=scheduler,
-            folder=where.results / "slurm",
-            cluster=parameters.pop("cluster", None),
-            options=parameters,
-        )
-        _check_folder(where.results)
-        left = runner.pending(units, where)
-    if dry_run:
-        _say_left(units, left, as_json)
-        return
-    with _explained():
-        at_once = chosen.ready()
-        where.agree(units[0])
-    _run(units, left, where, chosen, at_once, search, as_json)
+    """Run what is missing of the study. It can be stopped at any time; run it again to continue."""
+    with _errors():
+        plan = _plan(what, engine, Store(out or what.size.results, what.preset.value))
+        if dry_run:
+            _show_left(plan, as_json)
+        else:
+            _show_report(plan, _run(plan), as_json)
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """What was asked for and cannot be done ends the command with one sentence."""
+def _errors() -> Iterator[None]:
+    """Reports wrong usage and wrong input in one line, with exit code 2."""
     try:
         yield
     except (OSError, ValueError) as error:
-        typer.echo(f"Error: {error}", err=True)
+        typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
 
 
-def _changed(
-    rows: list[Row], rules: Sequence[str], reward: str | None, search: list[str]
-) -> list[Row]:
-    """The panels' rows as they are, or with the user's own rules or reward model."""
-    if rules:
-        rows = with_rules(rows, [runner.own_rule(name, search) for name in rules])
-    if reward is not None:
-        outcome_dims = {row.condition.visible for row in rows}
-        rows = with_reward(rows, runner.own_reward(reward, search, outcome_dims))
-    if not rows:
-        raise ValueError("nothing to run: these panels are drawn from the users themselves")
-    return rows
-
-
-def _units(
-    rows: Sequence[Row], size: Scale, preset: Preset, users: int | None, queries: int | None
-) -> list[Unit]:
-    template = Unit(
-        BASE,
-        RANDOM,
-        preset,
-        0,
-        queries=queries or size.queries,
-        evaluation=size.evaluation,
-        users=size.people,
-        lean=size.lean,
-    )
-    return units_of(rows, range(users or size.users), preset, template)
-
-
-def _parameters(pairs: Sequence[str]) -> dict[str, Any]:
-    parameters: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not name or not equals:
-            raise ValueError(f"--slurm: expected KEY=VALUE, got {pair!r}")
-        parameters[name] = int(value) if value.lstrip("-").isdigit() else value
-    return parameters
-
-
-def _check_folder(folder: Path) -> None:
-    """Refuse a folder that a file is in the way of."""
-    for path in (folder, *folder.parents):
+def _plan(what: UnitOptions, engine: EngineOptions, where: Store) -> Plan:
+    """What the options ask for, checked as far as that is possible without running anything."""
+    rows, search_path = what.rows()
+    plan = Plan(what.units(rows), where, engine.build(where.results / "slurm"), search_path)
+    for path in (where.results, *where.results.parents):
         if path.exists() and not path.is_dir():
             raise ValueError(f"--out: expected a folder, got the file {path}")
+    return plan
 
 
-def _say_left(units: Sequence[Unit], left: Sequence[Unit], as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps({"units": len(units), "left": [unit.key for unit in left]}))
-        return
-    for unit in left:
-        typer.echo(unit.key)
-    typer.echo(f"{len(left)} of {len(units)} units are left.", err=True)
-
-
-def _run(
-    units: Sequence[Unit],
-    left: Sequence[Unit],
-    where: Store,
-    engine: Engine,
-    at_once: int,
-    search: Sequence[str],
-    as_json: bool,
-) -> None:
-    forecast = runner.Forecast(at_once, list(left))
-    for timing in where.read_timings():
-        if timing["queries"] == units[0].queries:
-            forecast.learn(timing["condition"], timing["rule"], timing["seconds"])
-    # A scheduler stops jobs with TERM: leave as orderly as after Ctrl-C.
+def _run(plan: Plan) -> Report:
+    # A scheduler stops jobs with TERM: end in the same way as after Ctrl-C.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    bar = Bar(len(units), len(units) - len(left), forecast)
     try:
-        with _explained():
-            report = runner.run(units, where, engine, bar, search)
+        return run_plan(plan, Bar())
     except KeyboardInterrupt:
-        typer.echo("Stopped. Finished units are kept: the same command goes on.", err=True)
+        typer.echo("Stopped. Finished units are kept: the same command continues.", err=True)
         raise typer.Exit(130) from None
     finally:
-        bar.close()
         signal.signal(signal.SIGTERM, before)
-    _say_report(report, where, as_json)
 
 
-def _say_report(report: runner.Report, where: Store, as_json: bool) -> None:
+def _show_left(plan: Plan, as_json: bool) -> None:
+    if as_json:
+        keys = [unit.key for unit in plan.left]
+        typer.echo(json.dumps({"units": len(plan.units), "left": keys}))
+        return
+    for unit in plan.left:
+        typer.echo(unit.key)
+    typer.echo(f"{len(plan.left)} of {len(plan.units)} units are left.", err=True)
+
+
+def _show_report(plan: Plan, report: Report, as_json: bool) -> None:
+    """Shows what was computed; exits with code 1 if units failed."""
     if as_json:
         summary = {"finished": list(report.finished), "failed": dict(report.failed)}
         typer.echo(json.dumps(summary, indent=1))
     else:
-        typer.echo(f"{len(report.finished)} units computed, results in {where.results}.")
+        typer.echo(f"{len(report.finished)} units computed, results in {plan.store.results}.")
     for key, reason in report.failed.items():
-        typer.echo(f"Failed: {key}\n{reason}", err=True)
+        typer.echo(f"error: {key} failed\n{reason}", err=True)
     if report.failed:
         raise typer.Exit(1)
 
 
+def _show_paths(paths: Iterable[Path], as_json: bool) -> None:
+    """The files that a command has written."""
+    names = [str(path) for path in paths]
+    typer.echo(json.dumps({"written": names}, indent=1) if as_json else "\n".join(names))
+
+
 @app.command()
-def pack(results: ResultsOption = Path("results")) -> None:
-    """Fold the units' files into one small table a condition, which can be committed."""
+def pack(results: ResultsOption = Path("results"), as_json: JsonOption = False) -> None:
+    """Pack the units' files into one small table per condition, which can be committed."""
     folder = results / "units"
-    with _explained():
+    with _errors():
         presets = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
         if not presets:
             raise ValueError(f"{folder}: no units here")
         written = {preset: Store(results, preset).pack() for preset in presets}
+    sizes = {str(path): path.stat().st_size for paths in written.values() for path in paths}
+    if as_json:
+        typer.echo(json.dumps({"written": sizes}, indent=1))
+    else:
+        for path, size in sizes.items():
+            typer.echo(f"{path}  {size / 1024:.0f} kB")
     for preset, paths in written.items():
-        for path in paths:
-            typer.echo(f"{path}  {path.stat().st_size / 1024:.0f} kB")
         if paths and not Store(results, preset).study.exists():
             typer.echo(
-                f"{results / preset} has no study.json, and its units are too old to give one: "
-                "copy it from where they were computed, or run their command again here.",
+                f"warning: {results / preset} has no study.json, and its units are too old to give "
+                "one: copy it from where they were computed, or run their command again here.",
                 err=True,
             )
 
@@ -308,39 +167,52 @@ def pack(results: ResultsOption = Path("results")) -> None:
 def export_tables(
     results: ResultsOption = Path("results"),
     out: Annotated[Path, typer.Option(help="Folder for the CSV files.")] = Path("results-csv"),
+    as_json: JsonOption = False,
 ) -> None:
-    """All results as CSV files, one a preset and condition."""
-    with _explained():
+    """Write all results as CSV files, one per preset and condition."""
+    with _errors():
         written = store.export(results, out)
-    for path in written:
-        typer.echo(str(path))
+    _show_paths(written, as_json)
+
+
+@app.command()
+def tables(results: ResultsOption = Path("results"), as_json: JsonOption = False) -> None:
+    """Write summary.csv (means with intervals) and tests.csv (paired tests) into RESULTS."""
+    from sfihilo.study.analysis.measures import Results
+    from sfihilo.study.analysis.summary import write_tables
+
+    with _errors():
+        written = write_tables(Results.of(store.read_results(results)), results)
+    _show_paths(written, as_json)
 
 
 @app.command()
 def figures(
     results: ResultsOption = Path("results"),
     out: Annotated[Path | None, typer.Option(help="Folder; by default RESULTS/figures.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Draw every figure for which there are results, as PNG and PDF."""
-    from sfihilo.study.figures import make_all
+    from sfihilo.study.analysis.measures import Results
+    from sfihilo.study.figures import draw_all
 
-    with _explained():
-        written = make_all(results, out or results / "figures")
-    for path in written:
-        typer.echo(str(path))
+    with _errors():
+        written = draw_all(Results.of(store.read_results(results)), out or results / "figures")
+    _show_paths(written, as_json)
 
 
 @app.command()
 def claims(
     results: ResultsOption = Path("results"),
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/results.md"),
+    as_json: JsonOption = False,
 ) -> None:
-    """Put the results beside the paper's claims, one by one, on a page in Markdown."""
-    from sfihilo.study.analysis.claims_page import write_page
+    """Compare the results with the paper's claims, one by one, on a page in Markdown."""
+    from sfihilo.study.analysis.page import write_page
 
-    with _explained():
+    with _errors():
         path = write_page(results, out)
-    typer.echo(str(path))
+    _show_paths([path], as_json)
 
 
 @app.command()
@@ -350,15 +222,15 @@ def compare(
     rules: Annotated[
         tuple[str, str] | None,
         typer.Option(
-            metavar="RULE RULE", help="Hold a rule of the first against one of the other."
+            metavar="RULE RULE", help="Compare a rule of the first with a rule of the second."
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Two result sets on the same users, with paired statistics."""
+    """Compare two result sets on the same users, with paired statistics."""
     from sfihilo.study.analysis import compare as comparison
 
-    with _explained():
+    with _errors():
         table = comparison.compare(first, second, rules)
     typer.echo(comparison.as_json(table) if as_json else comparison.as_text(table))
 

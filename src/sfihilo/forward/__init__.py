@@ -2,8 +2,6 @@
 
 from sfihilo.forward.belief import (
     ForwardBelief,
-    ForwardSettings,
-    Hyperparameters,
     PolicyBelief,
     Prediction,
     Reducible,
@@ -12,9 +10,9 @@ from sfihilo.forward.belief import (
     fit,
     reducible,
     sample,
-    standardisation,
     target_update,
 )
+from sfihilo.forward.ridge import ForwardSettings, Hyperparameters, standardisation
 
 __all__ = [
     "ForwardBelief",

@@ -36,9 +36,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sfihilo.forward.belief import same_trials
 from sfihilo.forward.factor import add_to_diagonal, inverse_cholesky
 from sfihilo.forward.kernel import rbf
-from sfihilo.history import BoolArray, FloatArray, IntArray
+from sfihilo.history import FloatArray, IntArray
 
 _MIDDLE = 0.5
 _CONSTANT = 0.3  # c: variance of the outcome's level, in units of a^2
@@ -221,13 +222,8 @@ def outcome_processes(
 ) -> OutcomeProcesses:
     """The processes given executed policies and their outcomes, NaN where not measured."""
     weights = np.ones(len(policies)) if weights is None else weights
-    measured: BoolArray = ~np.isnan(outcomes)
-    patterns: dict[bytes, list[int]] = {}  # outcomes of the same trials share the decompositions
-    for column in range(outcomes.shape[1]):
-        patterns.setdefault(measured[:, column].tobytes(), []).append(column)
     processes: dict[int, OutcomeProcess] = {}
-    for columns in patterns.values():
-        rows = measured[:, columns[0]]
+    for columns, rows in same_trials(outcomes):
         known = outcomes[rows][:, columns]
         for column, values, hyper in zip(
             columns, known.T, most_likely(policies[rows], known, measurement), strict=True

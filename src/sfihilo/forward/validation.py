@@ -4,7 +4,7 @@ Notation
 --------
 residual   phi_i - mu_-i(tau_i)         (t, d_outcome)   by A_t^-1, without refitting
 variance   v_-i(tau_i)                  (t, d_outcome)   predictive, of the same prediction
-leverage   e_-i(tau_i)                  (t,)
+leverage   e_-i(tau_i)                  (t,)             mean over the outcomes
 inflation  kappa_j                      (d_outcome,)     factor of the predictive deviation
 """
 
@@ -27,7 +27,10 @@ _LEAST_SKILL = 0.25
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """Each executed policy predicted from all others, at the belief's hyperparameters."""
+    """Each executed policy predicted from all others, at the belief's hyperparameters.
+
+    Residuals of outcomes that were not measured are NaN.
+    """
 
     residual: FloatArray
     variance: FloatArray
@@ -36,18 +39,20 @@ class LeaveOneOut:
 
     @staticmethod
     def of(belief: ForwardBelief) -> LeaveOneOut:
-        inverse = np.einsum("ij,ij->j", belief.inverse_factor, belief.inverse_factor)
-        residual = belief.scale * belief.coefficients / inverse[:, None]
-        leverage = belief.tried_leverage()
-        epistemic, observation = belief.variances(leverage)
-        return LeaveOneOut(residual, epistemic + observation, leverage, belief.scale**2)
+        shape = len(belief.policies), belief.outcome_dim
+        residual, variance = np.full(shape, np.nan), np.ones(shape)
+        for block in belief.blocks:
+            ridge, place = block.ridge, np.ix_(block.rows, block.columns)
+            inverse = np.einsum("ij,ij->j", ridge.inverse_factor, ridge.inverse_factor)
+            residual[place] = ridge.scale * ridge.coefficients / inverse[:, None]
+            epistemic = np.multiply.outer(ridge.tried_leverage(), ridge.epistemic_scale)
+            variance[place] = epistemic + ridge.observation
+        return LeaveOneOut(residual, variance, belief.tried_leverage(), belief.scale**2)
 
     def inflation(self) -> FloatArray:
         """kappa: the root mean square of the standardised residuals, never below one."""
-        count = len(self.residual)
-        if count < _FEWEST:
-            return np.ones(len(self.spread))
-        squares = (self.residual**2 / self.variance).sum(axis=0)
+        count = (~np.isnan(self.residual)).sum(axis=0)
+        squares = np.nansum(self.residual**2 / self.variance, axis=0)
         return np.asarray(
             np.sqrt(np.maximum((squares + _PRIOR_CHECKS) / (count + _PRIOR_CHECKS), 1.0))
         )
@@ -58,7 +63,8 @@ class LeaveOneOut:
         Policies are taken in the order of their leverage. Zero where no prediction was any good.
         """
         order = np.argsort(self.leverage, kind="stable")
-        errors = (self.residual[order] ** 2 / np.maximum(self.spread, 1e-12)).mean(axis=1)
+        squares = np.nan_to_num(self.residual[order]) ** 2 / np.maximum(self.spread, 1e-12)
+        errors = squares.mean(axis=1)
         explained = 1 - np.cumsum(errors) / np.arange(1, len(errors) + 1)
         good = np.flatnonzero(explained[_FEWEST - 1 :] > _LEAST_SKILL)
         return float(self.leverage[order[good[-1] + _FEWEST - 1]]) if good.size else 0.0

@@ -35,11 +35,13 @@ from sfihilo.inverse.features import (
     fourier_features,
     landmark_features,
 )
+from sfihilo.inverse.grading import LOG_SCALE_STD, Grading, grades_grow
 from sfihilo.inverse.laplace import JointPosterior
-from sfihilo.inverse.likelihood import Answers
+from sfihilo.inverse.likelihood import Answers, ungraded_bounds
 from sfihilo.inverse.variational import TOLERANCE, variational_fit, weight_precision
 
 _SHARPNESS_STEP = 0.4
+_SCALE_STEP = 0.4
 _TRIAL_TOLERANCE = 0.03  # nats: their differences matter, not their last digits
 _FIRST_CURVATURE = 0.1
 
@@ -103,6 +105,8 @@ class InverseBelief:
     labels: FloatArray
     centre: FloatArray
     curvature: FloatArray
+    bounds: FloatArray
+    grading: Grading = Grading()
 
     @property
     def weights(self) -> FloatArray:
@@ -116,8 +120,10 @@ class InverseBelief:
 
     @property
     def answers(self) -> Answers:
-        """The labels as the likelihood takes them."""
-        return Answers.ungraded(self.labels, self.settings.tie_odds)
+        """The answers as the likelihood takes them."""
+        if not self.grading.used:
+            return Answers.ungraded(self.labels, self.settings.tie_odds)
+        return Answers(self.labels, self.grading.scale * self.bounds, self.settings.tie_odds)
 
     @cached_property
     def prior_precision(self) -> FloatArray:
@@ -158,8 +164,15 @@ def begin(settings: InverseSettings, features: FeatureMap) -> InverseBelief:
     """The belief before any comparison: the prior."""
     centre = np.zeros(features.size + 1)
     centre[-1] = settings.log_sharpness_mean
+    nothing = np.empty(0)
     return InverseBelief(
-        settings, features, np.empty((0, features.size)), np.empty(0), centre, np.empty(0)
+        settings,
+        features,
+        np.empty((0, features.size)),
+        nothing,
+        centre,
+        nothing,
+        np.empty((0, 2)),
     )
 
 
@@ -173,27 +186,36 @@ def append(
     anchor: FloatArray,
     outcome: FloatArray,
     label: float,
+    bounds: FloatArray | None = None,
     *,
     reselect: bool = False,
 ) -> InverseBelief:
-    """The belief with one more comparison; the search starts from the old centre."""
+    """The belief with one more comparison; the search starts from the old centre.
+
+    bounds: the interval (2,) of a graded answer at scale 1.
+    """
     row = difference(belief.features, anchor[None], outcome[None])
-    differences = np.vstack([belief.differences, row])
-    return update(belief, differences, np.append(belief.labels, label), reselect=reselect)
+    differences, labels = np.vstack([belief.differences, row]), np.append(belief.labels, label)
+    newest = ungraded_bounds(labels[-1:]) if bounds is None else bounds
+    every = np.vstack([belief.bounds, newest])
+    return update(belief, differences, labels, every, reselect=reselect)
 
 
 def update(
     belief: InverseBelief,
     differences: FloatArray,
     labels: FloatArray,
+    bounds: FloatArray | None = None,
     *,
     reselect: bool = False,
 ) -> InverseBelief:
     """The belief with these comparisons; the search starts from the old centre.
 
-    reselect: also update the sharpness in variational inference; the joint MAP always does.
+    bounds: the intervals (p, 2) of graded answers at scale 1. reselect: also update the sharpness
+    and the scale of the grades in variational inference; the joint MAP always does the former.
     """
-    unsolved = replace(belief, differences=differences, labels=labels)
+    every = ungraded_bounds(labels) if bounds is None else bounds
+    unsolved = replace(belief, differences=differences, labels=labels, bounds=every)
     if belief.settings.inference == "joint_map":
         centre, curvature = unsolved.joint.mode(
             belief.centre, belief.covariance_root, belief.settings.iterations
@@ -209,6 +231,8 @@ def update(
 def _variational(belief: InverseBelief, reselect: bool) -> InverseBelief:
     if not reselect:
         return _fit_at(belief, belief.log_sharpness)[0]
+    if (belief.bounds != ungraded_bounds(belief.labels)).any():
+        belief = _regraded(belief)
     # The posterior mean of eta over three values, from which the next reselection goes on.
     here = _fit_at(belief, belief.log_sharpness)
     around = [
@@ -223,6 +247,25 @@ def _variational(belief: InverseBelief, reselect: bool) -> InverseBelief:
     chosen = float(softmax(bounds - 0.5 * deviation**2) @ trials)
     nearest = fits[int(np.argmin(np.abs(trials - chosen)))]
     return _fit_at(nearest, chosen)[0]
+
+
+def _regraded(belief: InverseBelief) -> InverseBelief:
+    """The belief with its grades checked against the signs, and their scale moved."""
+    signs = _fit_at(replace(belief, grading=Grading(used=False)), belief.log_sharpness)[0]
+    margins = belief.labels * (belief.differences @ signs.weights)
+    decisive = (belief.bounds != ungraded_bounds(belief.labels)).any(axis=1) & (belief.labels != 0)
+    far = np.abs(belief.bounds[decisive]).min(axis=1)  # a stronger grade begins farther out
+    if not grades_grow(far, margins[decisive]):
+        return replace(signs, grading=Grading(belief.grading.scale, used=False))
+    scales = belief.grading.scale * np.exp([0.0, -_SCALE_STEP, _SCALE_STEP])
+    fits = [
+        _fit_at(replace(belief, grading=Grading(scale)), belief.log_sharpness, _TRIAL_TOLERANCE)
+        for scale in scales
+    ]
+    logs = np.log(scales)
+    evidence = np.array([bound for _, bound in fits]) - 0.5 * (logs / LOG_SCALE_STD) ** 2
+    chosen = float(np.exp(softmax(evidence) @ logs))
+    return replace(fits[0][0], grading=Grading(chosen))
 
 
 def _fit_at(

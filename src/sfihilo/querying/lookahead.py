@@ -86,7 +86,7 @@ def _rerank_in_double(situation: Situation, at: fw.PolicyBelief) -> IntArray:
 
     The order decides which target gets which random numbers, so near ties are decided exactly.
     """
-    epistemic, observation = situation.forward.variances(at.leverage)
+    epistemic, observation = situation.forward.variances(at.leverages)
     rank = situation.labels.information(at.mean) * fw.reducible(epistemic, observation).fraction
     return top(rank, situation.settings.targets)
 

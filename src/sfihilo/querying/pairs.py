@@ -36,6 +36,7 @@ from sfihilo.checks import Checked, positive, within
 from sfihilo.forward import PolicyBelief, sample
 from sfihilo.forward.kernel import rbf
 from sfihilo.history import FloatArray
+from sfihilo.inverse.grading import answer_sensitivity
 from sfihilo.inverse.posterior import LOGISTIC_STD
 from sfihilo.querying.ranking import top
 from sfihilo.querying.situation import Decision, Situation
@@ -87,7 +88,7 @@ class _Region:
         # Drawn, not predicted: means alone would shrink towards the centre of the outcomes.
         outcomes = sample(
             targets.mean,
-            forward.variances(targets.leverage)[0],
+            forward.variances(targets.leverages)[0],
             rng.standard_normal(targets.mean.shape),
         ).astype(np.float32)
         features = posterior.features(outcomes)
@@ -106,7 +107,7 @@ class _Region:
         cross = rbf(at.policies, self.targets.policies, forward.hyper.length_scale)
         cross -= at.explained @ self.targets.explained.T
         reduction = (cross.astype(float) ** 2).mean(axis=1) / (at.leverage + forward.noise)
-        epistemic, observation = forward.variances(at.leverage)
+        epistemic, observation = forward.variances(at.leverages)
         information = self._information(at.mean, epistemic + observation, draws, purpose)
         gains = np.log(np.maximum([information, reduction], _TINY))
         return np.asarray(gains[0] + self.exponent * gains[1])
@@ -127,7 +128,12 @@ class _Region:
         gap, spread = self.situation.posterior.margins(differences)
         covariance = differences @ self.resolved
         shared = np.einsum("ij,ij->i", covariance, covariance) / covariance.shape[1]
-        nats = 0.5 * label_sensitivity(gap, spread + LOGISTIC_STD**2) ** 2 * shared
+        noisy = spread + LOGISTIC_STD**2
+        cuts = self.situation.cuts
+        sensitivity = (
+            answer_sensitivity(gap, noisy, cuts) if cuts.size else label_sensitivity(gap, noisy)
+        )
+        nats = 0.5 * sensitivity**2 * shared
         return np.asarray(nats.reshape(count, draws).mean(axis=1))
 
 

@@ -38,7 +38,10 @@ def rank_by_reducible(
     variance_count: int,
 ) -> Ranking:
     """Top policies of the pool by s_rank and by s_var."""
-    factor = forward.factor_like(kernel)
+    if len(forward.blocks) > 1:  # a bound per block would prune little
+        rank, variance = _scores(forward, forward.leverages_at(kernel), information)
+        return Ranking(top(rank, target_count), top(variance, variance_count))
+    factor = forward.blocks[0].ridge.factor_like(kernel)
     leverage = np.ones(len(kernel))
     rank, variance = _scores(forward, leverage, information)
     exact = np.zeros(len(kernel), dtype=bool)

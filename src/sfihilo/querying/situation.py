@@ -35,7 +35,10 @@ if TYPE_CHECKING:  # the settings stand beside the rules, which import this modu
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """What a rule may look at. `random(purpose)` gives this round's generator for a purpose."""
+    """What a rule may look at. `random(purpose)` gives this round's generator for a purpose.
+
+    cuts: the positive edges of the grades that are offered, in logits; empty for two answers.
+    """
 
     settings: QuerySettings
     pairs: PairSettings
@@ -46,6 +49,7 @@ class Situation:
     forward: ForwardBelief
     sampled: Callable[[], RewardPosterior]
     gap_std: float
+    cuts: FloatArray
     random: Callable[[str], np.random.Generator]
     fitted: Callable[[], OutcomeProcesses]
 

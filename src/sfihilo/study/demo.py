@@ -1,7 +1,7 @@
-"""The demonstration: one simulated person is learned by two ways of asking, side by side.
+"""The demonstration: two query rules learn the same simulated person.
 
-It drives the same four functions (begin, ask, tell, recommend) as the study and a real session,
-with the default settings, and measures both ways on the same test questions.
+It runs the same interaction as the study, with the default settings, and evaluates both rules on
+the same held-out questions.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from rich.table import Table
 from scipy.optimize import Bounds, differential_evolution
 
 from sfihilo.history import FloatArray, generator
-from sfihilo.learner import State, ask, begin, recommend, tell
+from sfihilo.learner import State, recommend
 from sfihilo.settings import Settings
 from sfihilo.study.figures import style
 from sfihilo.study.figures.person import Journey, Person, Slice, picture
@@ -32,6 +33,7 @@ from sfihilo.study.run.evaluation import (
     hold_out,
     preference_errors,
 )
+from sfihilo.study.run.simulate import interaction
 
 RULES = (Settings().rule_name, "random")
 PERSON_SEED = 7
@@ -42,9 +44,9 @@ SLICES = 4
 
 @dataclass(frozen=True, eq=False)
 class Exam:
-    """What only a simulated person can be asked for free: the truth that learning is held against.
+    """The truth about a simulated person, against which the learner is evaluated.
 
-    The test pairs are the study's: a quarter each of very close, close, clear and obvious ones.
+    The test pairs are the study's: a quarter each of the four reward-gap bins.
     """
 
     held_out: HeldOut
@@ -56,13 +58,13 @@ class Exam:
 
 
 def true_reward(user: SimulatedUser, policies: FloatArray) -> FloatArray:
-    """How much the person truly likes each policy, without any noise."""
+    """The clean reward of each policy."""
     return user.rewards(user.outcomes(policies))
 
 
 def best_possible(user: SimulatedUser, policies: FloatArray, rewards: FloatArray) -> float:
-    """The most that the person can like any policy, by evolution from the best of a pool."""
-    # Vectorised, it is called with one column a policy, which its types do not know.
+    """The largest clean reward of any policy, by differential evolution from the best of a pool."""
+    # Vectorised, it is called with one column per policy, which its types do not express.
     objective: Any = lambda columns: -true_reward(user, columns.T)  # noqa: E731
     found = differential_evolution(
         objective,
@@ -78,7 +80,7 @@ def best_possible(user: SimulatedUser, policies: FloatArray, rewards: FloatArray
 
 
 def prepare(user: SimulatedUser, policy_dim: int) -> Exam:
-    """Test questions over the whole space, the same for every way of asking."""
+    """The test set over the whole space, the same for every rule."""
     policies = generator(user.seed, 0, "demo exam").uniform(size=(POOL, policy_dim))
     outcomes = user.outcomes(policies)
     rewards = user.rewards(outcomes)
@@ -95,7 +97,7 @@ def prepare(user: SimulatedUser, policy_dim: int) -> Exam:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What one look at the learner found after `questions` answers."""
+    """The learner's errors and recommendation after `questions` answers."""
 
     questions: int
     forward_error: float
@@ -104,7 +106,7 @@ class Look:
 
 
 def examine(state: State, user: SimulatedUser, exam: Exam) -> Look:
-    """Examine the learner: predictions, guesses about preferences, and its recommendation."""
+    """Evaluates the learner: outcome predictions, predicted preferences, recommendation."""
     correct = correct_probability(state.posterior(), user, exam.held_out)
     advised = recommend(state).policy
     return Look(
@@ -118,12 +120,9 @@ def examine(state: State, user: SimulatedUser, exam: Exam) -> Look:
 def learn(
     settings: Settings, user: SimulatedUser, exam: Exam, queries: int, seed: int
 ) -> Iterator[tuple[State, Look | None]]:
-    """Ask `queries` questions; after each one the state, and now and then a look at it."""
+    """Yields the state after each question, with its examination at about `LOOKS` of them."""
     due = set(look_after(queries))
-    state = begin(settings, seed)
-    for asked in range(queries + 1):  # the first trial has nothing to be compared with
-        query = ask(state)
-        state = tell(state, query, user.respond(query))
+    for asked, state in interaction(settings, seed, user, queries):
         yield state, examine(state, user, exam) if asked in due else None
 
 
@@ -135,10 +134,10 @@ def look_after(queries: int) -> list[int]:
 def reward_slices(
     state: State, user: SimulatedUser, exam: Exam, centre: FloatArray
 ) -> tuple[Slice, ...]:
-    """The outcomes along which the true reward changes most, with what was learned about them.
+    """True and learned reward along the outcomes on which the true reward depends most.
 
-    Answers say only which of two outcomes is better, so everything is relative to `centre`; and the
-    learned reward's free unit is set by one straight-line fit, the same for all slices.
+    Answers only compare outcomes, so rewards are relative to `centre`; the free unit of the learned
+    reward is set by one linear fit, the same for all slices.
     """
     posterior = state.posterior()
     unit = np.polyfit(posterior.mean_reward(exam.outcomes), exam.rewards, 1)[0]
@@ -171,21 +170,20 @@ def reward_map(exam: Exam, cells: int = 8) -> tuple[tuple[int, int], FloatArray]
     """The two settings that matter most, and the mean reward over a grid of them."""
     bins = np.minimum((exam.policies * cells).astype(int), cells - 1)
     best: tuple[float, tuple[int, int], FloatArray] | None = None
-    for one in range(exam.policies.shape[1]):
-        for two in range(one + 1, exam.policies.shape[1]):
-            flat = bins[:, one] * cells + bins[:, two]
-            counts = np.bincount(flat, minlength=cells**2)
-            sums = np.bincount(flat, weights=exam.rewards, minlength=cells**2)
-            ground = sums / np.maximum(counts, 1)
-            if best is None or ground.std() > best[0]:
-                best = float(ground.std()), (one, two), ground.reshape(cells, cells)
+    for first, second in combinations(range(exam.policies.shape[1]), 2):
+        flat = bins[:, first] * cells + bins[:, second]
+        counts = np.bincount(flat, minlength=cells**2)
+        sums = np.bincount(flat, weights=exam.rewards, minlength=cells**2)
+        ground = sums / np.maximum(counts, 1)
+        if best is None or ground.std() > best[0]:
+            best = float(ground.std()), (first, second), ground.reshape(cells, cells)
     if best is None:
-        raise ValueError("a map needs at least two settings")
+        raise ValueError("policies: expected at least two settings for a map, got one")
     return best[1], best[2]
 
 
 def journey(rule: str, state: State, looks: Sequence[Look], user: SimulatedUser) -> Journey:
-    """One way of asking, as the picture wants it."""
+    """The course of one rule, as the picture shows it."""
     policies = np.asarray(state.history.policies)
     felt = true_reward(user, policies)
     return Journey(
@@ -200,38 +198,38 @@ def journey(rule: str, state: State, looks: Sequence[Look], user: SimulatedUser)
 
 
 def print_table(console: Console, journeys: Sequence[Journey], exam: Exam) -> None:
-    """The last look at each way of asking, in words."""
+    """The last examination of each rule."""
     asked = int(journeys[0].questions[-1])
     table = Table(title=f"After {asked} questions", title_justify="left")
     table.add_column("")
-    for one in journeys:
-        table.add_column(style.rule_name(one.rule), justify="right")
+    for course in journeys:
+        table.add_column(style.rule_name(course.rule), justify="right")
     rows = (
         ("error of predicted outcomes, of full range", "forward_error"),
         ("wrong guesses about preferences", "preference_error"),
     )
     for text, name in rows:
-        table.add_row(text, *(f"{getattr(one, name)[-1]:.1%}" for one in journeys))
+        table.add_row(text, *(f"{getattr(course, name)[-1]:.1%}" for course in journeys))
     table.add_row(
         f"reward of its advice (best possible: {exam.best_reward:.2f})",
-        *(f"{one.reward[-1]:.2f}" for one in journeys),
+        *(f"{course.reward[-1]:.2f}" for course in journeys),
     )
     table.add_row(
         "its advice beats this share of all settings",
-        *(share(float(np.mean(exam.rewards < one.reward[-1]))) for one in journeys),
+        *(share(float(np.mean(exam.rewards < course.reward[-1]))) for course in journeys),
     )
     console.print(table)
 
 
 def share(value: float) -> str:
-    """A share in percent that never claims to be all of an infinite space."""
+    """A share in percent; one that rounds to 100 % is "over 99.9%"."""
     return f"{value:.1%}" if value < 0.9995 else "over 99.9%"
 
 
 def run(queries: int = 150, out: Path = Path("demo")) -> Path:
-    """Learn one simulated person by two rules; print a table, write `demo.png`, return its path."""
+    """Learns one person by two rules, prints a table, writes `demo.png`; returns its path."""
     if queries < 2:
-        raise ValueError(f"expected at least 2 queries, got {queries}")
+        raise ValueError(f"queries: expected at least 2, got {queries}")
     console = Console()
     started = time.perf_counter()
     settings = Settings()
@@ -259,7 +257,7 @@ def run(queries: int = 150, out: Path = Path("demo")) -> Path:
 def converse(
     console: Console, settings: Settings, user: SimulatedUser, exam: Exam, queries: int
 ) -> dict[str, tuple[State, list[Look]]]:
-    """Both ways of asking in turn, with one progress bar each."""
+    """Runs both rules in turn, with one progress bar each."""
     columns = (
         TextColumn("{task.description:<20}"),
         BarColumn(),

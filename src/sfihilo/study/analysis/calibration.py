@@ -1,13 +1,13 @@
-"""Whether stated confidence is deserved, over the held-out pairs of all users together.
+"""Calibration of stated probabilities on the held-out pairs of all users together.
 
-A user's own calibration error is biased upwards by the noise of the user's few pairs in each bin,
-so the pooled one is reported too: all users' pairs are put together, then the bins are read.
+A single user's calibration error is biased upwards, because few pairs fall into each bin. The
+pooled error is therefore reported too: it bins the pairs of all users together.
 
 Notation
 --------
-kind      "better" (the probability that one side is truly better: what clean labels calibrate),
-          "answer" (q, the probability of the person's answer, against answers as noisy as theirs)
-          or "clean" (q again, against clean labels, which are surer than any answer)
+kind      "better" (probability that one side is truly better, against clean labels),
+          "answer" (q, the probability of the person's answer, against noisy answers)
+          or "clean" (q against clean labels)
 counts    n_ub   (users, bins)   pairs of user u with a confidence in bin b
 stated           (users, bins)   sum of their confidences
 right            (users, bins)   sum of their correct predictions
@@ -16,14 +16,12 @@ error     ECE = sum_b |sum_u stated_ub - sum_u right_ub| / sum_ub n_ub
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from sfihilo.history import FloatArray, IntArray
-from sfihilo.study.analysis.measures import Cell, Results
+from sfihilo.study.analysis.measures import AtEnd, AtQuery, Cell, Estimate, Results
 from sfihilo.study.analysis.statistics import (
     LEVEL,
     RESAMPLES,
@@ -31,15 +29,51 @@ from sfihilo.study.analysis.statistics import (
     percentiles,
     resampled_users,
 )
+from sfihilo.study.run.evaluation import (
+    HISTOGRAM,
+    CalibrationKind,
+    calibration_metric,
+    histogram_metric,
+)
 
-Kind = Literal["better", "answer", "clean"]
-PREFIX: dict[Kind, str] = {
-    "better": "reliability_better",
-    "answer": "reliability_answer",
-    "clean": "reliability",
+KINDS: tuple[CalibrationKind, ...] = ("better", "answer", "clean")
+_WORDS = {
+    "better": "truly better",
+    "answer": "answer",
+    "clean": "answer against the truth",
 }
-# The users' own errors as `simulate` stores them, and what each is about.
-KIND_OF_ERROR: dict[str, Kind] = {"ece_better": "better", "ece_answer": "answer", "ece": "clean"}
+_MOST_BINS = 100  # bins are numbered with two digits
+
+
+def calibration_at(kind: CalibrationKind, query: int) -> AtQuery:
+    """Each user's own calibration error after this many queries."""
+    words = f"calibration error after {query:,}, {_WORDS[kind]}"
+    return AtQuery(calibration_metric(kind), query, words=words, short="calibration error")
+
+
+def calibration_end(kind: CalibrationKind) -> AtEnd:
+    """Each user's own calibration error at the end."""
+    words = f"calibration error at the end, {_WORDS[kind]}"
+    return AtEnd(calibration_metric(kind), words=words, short="calibration error")
+
+
+@dataclass(frozen=True)
+class PooledError:
+    """The calibration error of all users' pairs together, after `query` queries or at the end."""
+
+    kind: CalibrationKind
+    query: int | None = None
+
+    @property
+    def name(self) -> str:
+        when = "end" if self.query is None else f"at_{self.query}"
+        return f"pooled_{calibration_metric(self.kind)}_{when}"
+
+    def estimate(self, results: Results, cell: Cell) -> Estimate | None:
+        """None if nothing was stored at this checkpoint."""
+        query = last_query(results, cell) if self.query is None else self.query
+        table = reliability_of(results, cell, query, self.kind)
+        return None if table is None else Estimate(len(table.users), table.error())
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,25 +102,26 @@ class Reliability:
         return Interval(estimate, *percentiles(errors, level), level)
 
 
-def reliability_of(results: Results, cell: Cell, query: int, kind: Kind) -> Reliability | None:
-    """The stored histograms; None where there are none at this checkpoint."""
-    name = re.compile(PREFIX[kind] + r"_(\d+)_(count|confidence|correct)")
-    found: dict[tuple[int, str], dict[int, float]] = {}
-    for key in results.groups:
-        match = name.fullmatch(key[3]) if key[:3] == tuple(cell) else None
-        if match:
-            group = results.groups[key]
-            chosen = group[group["query"] == query]
-            values = dict(zip(chosen["user"].astype(int), chosen["value"], strict=True))
-            found[int(match[1]), match[2]] = values
-    users = sorted({user for values in found.values() for user in values})
+def reliability_of(
+    results: Results, cell: Cell, query: int, kind: CalibrationKind
+) -> Reliability | None:
+    """The stored histograms; None if there are none at this checkpoint."""
+    stored: dict[tuple[int, str], dict[int, float]] = {}
+    for index in range(_MOST_BINS):
+        for column in HISTOGRAM:
+            rows = results.rows(cell, histogram_metric(kind, index, column))
+            if rows is not None:
+                chosen = rows[rows["query"] == query]
+                values = dict(zip(chosen["user"].astype(int), chosen["value"], strict=True))
+                stored[index, column] = values
+    users = sorted({user for values in stored.values() for user in values})
     if not users:
         return None
-    bins = sorted({index for index, _ in found})
+    bins = sorted({index for index, _ in stored})
 
-    def matrix(what: str) -> FloatArray:
-        # A bin that is empty for a user is not stored: it has no pairs.
-        rows = [[found[index, what].get(user, 0.0) for index in bins] for user in users]
+    def matrix(column: str) -> FloatArray:
+        # A bin that is empty for a user is not stored: it contains no pairs.
+        rows = [[stored[index, column].get(user, 0.0) for index in bins] for user in users]
         return np.array(rows, dtype=float)
 
     counts = matrix("count")
@@ -99,11 +134,11 @@ def reliability_of(results: Results, cell: Cell, query: int, kind: Kind) -> Reli
 
 
 def shown_checkpoints(end: int) -> list[int]:
-    """After 200 queries and at the end, whichever of them exist."""
+    """The checkpoints at which calibration is shown: 200 queries and the end, if they exist."""
     return sorted({query for query in (200, end) if 0 < query <= end})
 
 
 def last_query(results: Results, cell: Cell) -> int:
-    """The end of a cell's runs; 0 where there are none."""
+    """The last query of a cell's runs; 0 if there are none."""
     queries = results.curves(cell, "preference_error").queries
     return int(queries[-1]) if len(queries) else 0

@@ -1,6 +1,6 @@
 """The paper's claims (section "Results and discussion", appendix `app:policy-reward-gap`) as data.
 
-Adding a claim is adding a row to `CLAIMS`; verdicts.py says when one is reproduced.
+To add a claim, add a row to `CLAIMS`. verdicts.py defines when a claim is reproduced.
 """
 
 from __future__ import annotations
@@ -9,8 +9,22 @@ from dataclasses import replace
 
 import pandas as pd
 
-from sfihilo.study.analysis.measures import Cell, Results
+from sfihilo.study.analysis.measures import (
+    ERROR_END,
+    FORWARD_AREA,
+    POLICY_GAP,
+    QUERIES_TO_10,
+    Area,
+    Cell,
+    LateMean,
+    QueriesToTarget,
+    Results,
+    UserMeasure,
+    error_after,
+    gap_error,
+)
 from sfihilo.study.analysis.quantities import (
+    Comparison,
     Measured,
     change,
     contrast,
@@ -18,14 +32,14 @@ from sfihilo.study.analysis.quantities import (
     crossing_against,
     level,
 )
-from sfihilo.study.analysis.summary import TESTED, panel_tests, tested
+from sfihilo.study.analysis.summary import TESTED, find_test, panel_tests
 from sfihilo.study.analysis.verdicts import Check, Claim, Expectation, Finding
 from sfihilo.study.design.conditions import BASE
 from sfihilo.study.design.panels import INFORMATION, LOOKAHEAD, RANDOM
 
 
 def findings(results: Results) -> list[Finding]:
-    """Every claim of the paper beside the stored results."""
+    """Every claim of the paper with what the stored results say about it."""
     tests = {name: panel_tests(results, "paper", name) for name in TESTED}
     return [
         Finding(
@@ -39,10 +53,10 @@ def findings(results: Results) -> list[Finding]:
 
 
 def _corrected(measured: Measured | None, tests: pd.DataFrame) -> Measured | None:
-    """With the p-value that is corrected over all tests of the panel, where this is one of them."""
+    """The same with the panel's Holm-corrected p-value, if the panel tests this comparison."""
     if measured is None or measured.compared is None:
         return measured
-    rows = tested(tests, *measured.compared)
+    rows = find_test(tests, *measured.compared)
     return measured if rows.empty else replace(measured, p=float(rows["p_holm"].iloc[0]))
 
 
@@ -50,13 +64,16 @@ def _cell(condition: str, rule: str = LOOKAHEAD) -> Cell:
     return Cell("paper", condition, rule)
 
 
-def _gain(metric: str, rule: str, condition: str = BASE.name) -> tuple[str, Cell, Cell]:
-    """A rule's change of a measure from Random in the same condition."""
-    return metric, _cell(condition, rule), _cell(condition, RANDOM)
+def _gain(measure: UserMeasure, rule: str, condition: str = BASE.name) -> Comparison:
+    """The comparison of a rule with Random in the same condition."""
+    return measure, _cell(condition, rule), _cell(condition, RANDOM)
 
 
 BELOW, ABOVE = Expectation("below"), Expectation("above")
-Q10, END, GAP = "queries_to_10", "preference_error_end", "final_policy_gap"
+Q10, END, GAP = QUERIES_TO_10, ERROR_END, POLICY_GAP
+Q10_SMALL_GAPS, Q10_LARGE_GAPS = (QueriesToTarget(gap_error(number)) for number in (2, 4))
+LARGE_GAP_AREA = Area(gap_error(4))
+FORWARD_LATE = LateMean("forward_rmse")
 _DIMENSIONS = {2: "d02", 4: "d04", 6: "d06", 8: "base", 10: "d10", 12: "d12"}
 _NAMES = {RANDOM: "Random", INFORMATION: "Mutual Information", LOOKAHEAD: "Boundary Lookahead"}
 _HIDDEN = (1, 2, 3, 5)
@@ -92,9 +109,9 @@ CLAIMS: tuple[Claim, ...] = (
         "A",
         "Boundary Lookahead needs fewer queries than either of the others.",
         (
-            Check("against Random, a count a user", change(*_gain(Q10, LOOKAHEAD)), BELOW),
+            Check("against Random, a count per user", change(*_gain(Q10, LOOKAHEAD)), BELOW),
             Check(
-                "against Mutual Information, a count a user",
+                "against Mutual Information, a count per user",
                 change(Q10, _cell("base"), _cell("base", INFORMATION)),
                 BELOW,
             ),
@@ -106,7 +123,7 @@ CLAIMS: tuple[Claim, ...] = (
         (
             Check(
                 "its gain at gaps 0.04-0.08 less its gain at gaps above 0.16",
-                contrast(_gain(f"{Q10}_gap2", LOOKAHEAD), _gain(f"{Q10}_gap4", LOOKAHEAD)),
+                contrast(_gain(Q10_SMALL_GAPS, LOOKAHEAD), _gain(Q10_LARGE_GAPS, LOOKAHEAD)),
                 BELOW,
             ),
         ),
@@ -118,22 +135,22 @@ CLAIMS: tuple[Claim, ...] = (
         (
             Check(
                 "Mutual Information against Random, gaps above 0.16",
-                change(*_gain(f"{Q10}_gap4", INFORMATION)),
+                change(*_gain(Q10_LARGE_GAPS, INFORMATION)),
                 ABOVE,
             ),
             Check(
                 "Boundary Lookahead against Random, gaps above 0.16",
-                change(*_gain(f"{Q10}_gap4", LOOKAHEAD)),
+                change(*_gain(Q10_LARGE_GAPS, LOOKAHEAD)),
                 BELOW,
             ),
             Check(
                 "Mutual Information against Random, area under the error on these pairs",
-                change(*_gain("preference_error_gap4_auc", INFORMATION)),
+                change(*_gain(LARGE_GAP_AREA, INFORMATION)),
                 ABOVE,
             ),
             Check(
                 "Boundary Lookahead against Random, area under the error on these pairs",
-                change(*_gain("preference_error_gap4_auc", LOOKAHEAD)),
+                change(*_gain(LARGE_GAP_AREA, LOOKAHEAD)),
                 BELOW,
             ),
         ),
@@ -168,12 +185,12 @@ CLAIMS: tuple[Claim, ...] = (
         (
             Check(
                 "Boundary Lookahead's RMSE area against Random's (equal: within 5 %)",
-                change(*_gain("forward_rmse_auc", LOOKAHEAD)),
+                change(*_gain(FORWARD_AREA, LOOKAHEAD)),
                 Expectation("near", 0.0, 0.05),
             ),
             Check(
                 "Mutual Information's RMSE area against Random's",
-                change(*_gain("forward_rmse_auc", INFORMATION)),
+                change(*_gain(FORWARD_AREA, INFORMATION)),
                 ABOVE,
             ),
         ),
@@ -213,12 +230,12 @@ CLAIMS: tuple[Claim, ...] = (
             ),
             Check(
                 "linear: from 500 to 1,000 queries (saturated: within 10 %)",
-                change(END, _cell("linear"), _cell("linear"), "preference_error_at_500"),
+                change(END, _cell("linear"), _cell("linear"), error_after(500)),
                 Expectation("near", 0.0, 0.10),
             ),
             Check(
                 "Gaussian process: from 500 to 1,000 queries",
-                change(END, _cell("base"), _cell("base"), "preference_error_at_500"),
+                change(END, _cell("base"), _cell("base"), error_after(500)),
                 BELOW,
             ),
         ),
@@ -230,12 +247,12 @@ CLAIMS: tuple[Claim, ...] = (
         (
             Check(
                 "late RMSE, learned against known decay (close: within 5 %)",
-                change("forward_rmse_late", _cell("drift_learned"), _cell("drift_known")),
+                change(FORWARD_LATE, _cell("drift_learned"), _cell("drift_known")),
                 Expectation("near", 0.0, 0.05),
             ),
             Check(
                 "late RMSE, learned decay against unweighted",
-                change("forward_rmse_late", _cell("drift_learned"), _cell("drift_unweighted")),
+                change(FORWARD_LATE, _cell("drift_learned"), _cell("drift_unweighted")),
                 BELOW,
             ),
         ),

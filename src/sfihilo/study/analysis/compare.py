@@ -1,8 +1,8 @@
-"""Two result sets on the same users: which one needs fewer questions, and how sure that is.
+"""Paired comparison of two result sets on the same users.
 
-A result set is a preset's folder (`results/paper`), or a results folder that holds one preset.
-Every row compares one measure of one condition and rule, paired by user; where the presets ask by
-different rules of their own, those are compared too. Holm's correction is over all conditions and
+A result set is a preset's folder (`results/paper`), or a results folder with a single preset.
+Each row compares one measure of one condition and rule, paired by user; if the presets have
+different rules of their own, these are compared too. Holm's correction covers all conditions and
 rules of a measure.
 """
 
@@ -15,26 +15,38 @@ from typing import Any
 
 import pandas as pd
 
-from sfihilo.study.analysis.measures import Cell, Results, paired
+from sfihilo.study.analysis.calibration import calibration_at, calibration_end
+from sfihilo.study.analysis.measures import (
+    ERROR_AREA,
+    FORWARD_AREA,
+    POLICY_GAP,
+    QUERIES_TO_10,
+    AtQuery,
+    Cell,
+    Results,
+    UserMeasure,
+    error_after,
+    paired,
+)
 from sfihilo.study.analysis.statistics import difference_interval, holm, paired_test, stars
-from sfihilo.study.design.panels import own_rule
+from sfihilo.study.design.panels import preset_rule
 from sfihilo.study.run.store import Store
 
-MEASURES = (
-    "queries_to_10",
-    "preference_error_at_100",
-    "preference_error_at_200",
-    "preference_error_at_1000",
-    "preference_error_auc",
-    "forward_rmse_auc",
-    "final_policy_gap",
-    "ece_better_at_200",
-    "ece_better_end",
-    "ece_at_200",
-    "ece_end",
+COMPARED: tuple[UserMeasure, ...] = (
+    QUERIES_TO_10,
+    error_after(100),
+    error_after(200),
+    error_after(1000),
+    ERROR_AREA,
+    FORWARD_AREA,
+    POLICY_GAP,
+    calibration_at("better", 200),
+    calibration_end("better"),
+    calibration_at("clean", 200),
+    calibration_end("clean"),
 )
-# With unlike budgets, ends and areas mean different things.
-WITHIN_BUDGET = tuple(name for name in MEASURES if "_at_" in name)
+# Runs of different lengths can be compared only at checkpoints that both have.
+WITHIN_BUDGET = tuple(measure for measure in COMPARED if isinstance(measure, AtQuery))
 COLUMNS = [
     *("condition", "rule", "against_rule", "metric", "users", "first", "second"),
     *("difference", "low", "high", "change", "p", "effect", "hedges"),
@@ -44,26 +56,28 @@ COLUMNS = [
 def compare(first: Path, second: Path, rules: tuple[str, str] | None = None) -> pd.DataFrame:
     """Second minus first for every shared condition, rule, user and measure.
 
-    With `rules`, one rule of the first set is held against another one of the second.
+    `rules` compares one rule of the first set with another rule of the second.
     """
-    table = differences(read_set(first), read_set(second), shared_measures(first, second), rules)
+    stores = store_of(first), store_of(second)
+    measures = shared_measures(*stores)
+    table = differences(_read(stores[0]), _read(stores[1]), measures, rules)
     if table.empty:
         raise ValueError(f"{first} and {second} share no users in any condition and rule")
     return table
 
 
 def differences(
-    one: Results,
-    two: Results,
-    measures: Sequence[str] = MEASURES,
+    first: Results,
+    second: Results,
+    measures: Sequence[UserMeasure] = COMPARED,
     rules: tuple[str, str] | None = None,
 ) -> pd.DataFrame:
-    """The same for results of one preset each that are read already; no rows if they share none."""
+    """The same for results in memory, of one preset each; no rows if they share no users."""
     records = []
-    for condition in sorted(set(conditions(one)) & set(conditions(two))):
-        for rule, other in rule_pairs(one, two, condition, rules):
-            cells = Cell(preset(one), condition, rule), Cell(preset(two), condition, other)
-            records += cell_records(one, two, cells, measures)
+    for condition in sorted(set(conditions(first)) & set(conditions(second))):
+        for rule, other in rule_pairs(first, second, condition, rules):
+            cells = Cell(preset(first), condition, rule), Cell(preset(second), condition, other)
+            records += cell_records(first, second, cells, measures)
     table = pd.DataFrame(records, columns=COLUMNS)
     table["p_holm"] = nan
     for _, rows in table.groupby("metric").groups.items():
@@ -71,12 +85,10 @@ def differences(
     return table
 
 
-def read_set(path: Path) -> Results:
-    """The results of one preset, wherever `path` points at it."""
-    store = store_of(path)
+def _read(store: Store) -> Results:
     table = store.read()
     if table.empty:
-        raise ValueError(f"{path}: no results of a study here")
+        raise ValueError(f"{store.packed}: no results of a study here")
     return Results.of(table)
 
 
@@ -106,17 +118,17 @@ def _children(path: Path) -> list[Path]:
     return [child for child in path.iterdir() if child.is_dir()] if path.is_dir() else []
 
 
-def shared_measures(first: Path, second: Path) -> tuple[str, ...]:
-    """The measures that two studies can be compared by; refuses studies of other people."""
-    one, two = store_of(first).common(), store_of(second).common()
+def shared_measures(first: Store, second: Store) -> tuple[UserMeasure, ...]:
+    """The measures by which two studies can be compared; refuses studies of different users."""
+    stated, other = first.common(), second.common()
     for name in ("study_seed", "users", "evaluation"):
-        # Units of an early version do not say everything; what both say must agree.
-        if name in one and name in two and one[name] != two[name]:
+        # Units of an early version do not state everything; what both state must agree.
+        if name in stated and name in other and stated[name] != other[name]:
             raise ValueError(
-                f"{first} and {second} cannot be paired: their {name} differ "
-                f"({one[name]} and {two[name]})"
+                f"{first.packed} and {second.packed} cannot be paired: their {name} differ "
+                f"({stated[name]} and {other[name]})"
             )
-    return MEASURES if one.get("queries") == two.get("queries") else WITHIN_BUDGET
+    return COMPARED if stated.get("queries") == other.get("queries") else WITHIN_BUDGET
 
 
 def preset(results: Results) -> str:
@@ -130,24 +142,24 @@ def conditions(results: Results) -> list[str]:
 
 
 def rule_pairs(
-    one: Results, two: Results, condition: str, rules: tuple[str, str] | None
+    first: Results, second: Results, condition: str, rules: tuple[str, str] | None
 ) -> list[tuple[str, str]]:
-    """Which rule of the first set is held against which rule of the second."""
-    mine, theirs = one.rules(preset(one), condition), two.rules(preset(two), condition)
+    """Pairs of a rule of the first set and the rule of the second that it is compared with."""
+    ran = first.rules(preset(first), condition), second.rules(preset(second), condition)
     if rules is not None:
-        return [rules] if rules[0] in mine and rules[1] in theirs else []
-    own = own_rule(preset(one)), own_rule(preset(two))
-    pairs = [(rule, rule) for rule in mine if rule in theirs]
-    return pairs + ([own] if own not in pairs and own[0] in mine and own[1] in theirs else [])
+        return [rules] if rules[0] in ran[0] and rules[1] in ran[1] else []
+    pairs = [(rule, rule) for rule in ran[0] if rule in ran[1]]
+    own = preset_rule(preset(first)), preset_rule(preset(second))
+    return pairs + ([own] if own not in pairs and own[0] in ran[0] and own[1] in ran[1] else [])
 
 
 def cell_records(
-    one: Results, two: Results, cells: tuple[Cell, Cell], measures: Sequence[str]
+    first: Results, second: Results, cells: tuple[Cell, Cell], measures: Sequence[UserMeasure]
 ) -> list[tuple[str | float, ...]]:
-    """One record a measure that both cells have for some users in common."""
+    """One record per measure that both cells have for some common users."""
     records: list[tuple[str | float, ...]] = []
-    for name in measures:
-        before, after = paired(one.measure(cells[0], name), two.measure(cells[1], name))
+    for measure in measures:
+        before, after = paired(first.measure(cells[0], measure), second.measure(cells[1], measure))
         if not before.size:
             continue
         test = paired_test(after, before)
@@ -155,7 +167,7 @@ def cell_records(
         change = after.mean() / before.mean() - 1 if before.mean() else nan
         records.append(
             (
-                *(cells[0].condition, cells[0].rule, cells[1].rule, name, test.users),
+                *(cells[0].condition, cells[0].rule, cells[1].rule, measure.name, test.users),
                 *(float(before.mean()), float(after.mean()), interval.estimate),
                 *(interval.low, interval.high, float(change)),
                 *(test.p_value, test.effect, test.hedges),
@@ -165,7 +177,7 @@ def cell_records(
 
 
 def as_text(table: pd.DataFrame) -> str:
-    """The comparison as a person reads it: means, paired difference, interval, stars."""
+    """The comparison as a text table: means, paired difference, interval, stars."""
     width = 2 + max([len("rule"), *(len(_rule_text(row)) for row in table.itertuples())])
     lines = [
         f"{'condition':<18}{'rule':<{width}}{'measure':<26}{'users':>5}{'first':>11}{'second':>11}"
@@ -174,10 +186,10 @@ def as_text(table: pd.DataFrame) -> str:
     for row in table.itertuples():
         spread = f"{row.difference:+.4g} [{row.low:.4g}, {row.high:.4g}]"
         change = "" if row.change != row.change else f"{row.change:+.1%}"
-        chance = "no test" if row.p_holm != row.p_holm else f"{row.p_holm:.3g} {stars(row.p_holm)}"
+        p_value = "no test" if row.p_holm != row.p_holm else f"{row.p_holm:.3g} {stars(row.p_holm)}"
         lines.append(
             f"{row.condition:<18}{_rule_text(row):<{width}}{row.metric:<26}{row.users:>5}{row.first:>11.4g}"
-            f"{row.second:>11.4g}{change:>9}{spread:>36}  {chance:<9}".rstrip()
+            f"{row.second:>11.4g}{change:>9}{spread:>36}  {p_value:<9}".rstrip()
         )
     return "\n".join(lines)
 
@@ -187,6 +199,6 @@ def _rule_text(row: Any) -> str:
 
 
 def as_json(table: pd.DataFrame) -> str:
-    """The same for a script; what could not be tested is null."""
+    """The comparison as JSON; a p-value that does not exist is null."""
     text: str = table.to_json(orient="records", indent=1)
     return text

@@ -1,7 +1,7 @@
-"""What the paper's claims are about, measured: a number with its interval over users.
+"""The quantities that the paper's claims are about: a number with its interval over users.
 
-Each function makes a `Quantity`: something that can be asked for its value in stored results, and
-that answers None where too little was run to say anything.
+Each function returns a `Quantity`: a function of stored results that returns None if too little
+was run.
 
 Notation
 --------
@@ -22,7 +22,15 @@ import numpy as np
 import pandas as pd
 
 from sfihilo.history import FloatArray, IntArray
-from sfihilo.study.analysis.measures import Cell, Curves, Results
+from sfihilo.study.analysis.measures import (
+    Cell,
+    Curves,
+    QueriesToTarget,
+    Results,
+    UserMeasure,
+    extrapolated,
+    immediate,
+)
 from sfihilo.study.analysis.statistics import (
     Interval,
     change_interval,
@@ -34,15 +42,15 @@ from sfihilo.study.analysis.statistics import (
 )
 
 Scale = Literal["queries", "share", "change", "points"]
-Comparison = tuple[str, Cell, Cell]
+Comparison = tuple[UserMeasure, Cell, Cell]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A number over users with its 95 % interval, and what it counts.
+    """A number over users with its 95 % interval, and its scale.
 
-    compared: (metric, cell, reference) of a change, by which a panel's own tests can be found.
-    p: of a two-sided paired t-test, where two cells are compared.
+    compared: (measure, cell, reference) of a change, which identifies the panel's test of it.
+    p: of a two-sided paired t-test, if two cells are compared.
     """
 
     interval: Interval
@@ -59,7 +67,7 @@ Quantity = Callable[[Results], Measured | None]
 def crossing(cell: Cell) -> Quantity:
     """Where the mean learning curve of a cell reaches 10 %."""
 
-    def measure(results: Results) -> Measured | None:
+    def compute(results: Results) -> Measured | None:
         curves = results.curves(cell, "preference_error")
         if not curves.count:
             return None
@@ -69,94 +77,100 @@ def crossing(cell: Cell) -> Quantity:
             note = f"extrapolated in {found.beyond:.0%} of the draws"
         return Measured(found.interval, curves.count, "queries", note)
 
-    return measure
+    return compute
 
 
 def crossing_against(cell: Cell, reference: Cell) -> Quantity:
-    """Change of that crossing from another cell's."""
+    """Change of that crossing relative to another cell's."""
 
-    def measure(results: Results) -> Measured | None:
-        one, two = (results.curves(each, "preference_error") for each in (cell, reference))
-        users = np.intersect1d(one.users, two.users)
-        if not users.size or not np.array_equal(one.queries, two.queries):
+    def compute(results: Results) -> Measured | None:
+        curves, base = (results.curves(each, "preference_error") for each in (cell, reference))
+        users = np.intersect1d(curves.users, base.users)
+        if not users.size or not np.array_equal(curves.queries, base.queries):
             return None
-        interval = crossing_change(one.queries, _of(one, users), _of(two, users))
+        interval = crossing_change(curves.queries, _of(curves, users), _of(base, users))
         return Measured(interval, users.size, "change")
 
-    return measure
+    return compute
 
 
 def _of(curves: Curves, users: IntArray) -> FloatArray:
     return curves.values[np.searchsorted(curves.users, users)]
 
 
-def level(cell: Cell, metric: str) -> Quantity:
+def level(cell: Cell, measure: UserMeasure) -> Quantity:
     """The mean of a measure that is a share, such as an error."""
 
-    def measure(results: Results) -> Measured | None:
-        values = results.measure(cell, metric)
+    def compute(results: Results) -> Measured | None:
+        values = results.measure(cell, measure)
         if values.empty:
             return None
         return Measured(mean_interval(values.to_numpy()), len(values), "share")
 
-    return measure
+    return compute
 
 
-def change(metric: str, cell: Cell, reference: Cell, reference_metric: str = "") -> Quantity:
-    """Change of a measure's mean from another cell's (or from another measure of it)."""
+def change(
+    measure: UserMeasure, cell: Cell, reference: Cell, reference_measure: UserMeasure | None = None
+) -> Quantity:
+    """Change of a measure's mean relative to another cell's (or to another measure of it)."""
 
-    def measure(results: Results) -> Measured | None:
-        one = results.measure(cell, metric)
-        two = results.measure(reference, reference_metric or metric)
-        values = _common(one, two)
+    def compute(results: Results) -> Measured | None:
+        values = _common(
+            results.measure(cell, measure),
+            results.measure(reference, reference_measure or measure),
+        )
         if not len(values) or not values[1].mean():
             return None
         return Measured(
             change_interval(values[0], values[1]),
             len(values),
             "change",
-            _fitted(results, metric, (cell, reference)),
-            (metric, cell, reference) if not reference_metric else None,
+            _not_observed(results, measure, (cell, reference)),
+            (measure, cell, reference) if reference_measure is None else None,
             paired_test(values[0], values[1]).p_value,
         )
 
-    return measure
+    return compute
 
 
-def contrast(one: Comparison, other: Comparison) -> Quantity:
-    """Change (metric, cell, reference) in one place minus the change in another."""
+def contrast(first: Comparison, second: Comparison) -> Quantity:
+    """The change of the first comparison minus that of the second."""
 
-    def measure(results: Results) -> Measured | None:
+    def compute(results: Results) -> Measured | None:
         series = [
-            results.measure(cell, metric) for metric, *cells in (one, other) for cell in cells
+            results.measure(cell, measure) for measure, *cells in (first, second) for cell in cells
         ]
         values = _common(*series)
         if not len(values) or not (values[1].mean() and values[3].mean()):
             return None
         interval = contrast_interval((values[0], values[1]), (values[2], values[3]))
-        notes = (_fitted(results, metric, cells) for metric, *cells in (one, other))
+        notes = (_not_observed(results, measure, cells) for measure, *cells in (first, second))
         return Measured(interval, len(values), "points", " / ".join(filter(None, notes)))
 
-    return measure
+    return compute
 
 
 def _common(*series: pd.Series) -> pd.DataFrame:
-    """The users that all have, a column for each."""
+    """The users that all series have: one row per user, one column per series."""
     return pd.concat(series, axis=1, join="inner", keys=range(len(series))).sort_index()
 
 
-def _fitted(results: Results, metric: str, cells: Sequence[Cell]) -> str:
-    """How many users' counts were not observed, in each of the cells.
+def _not_observed(results: Results, measure: UserMeasure, cells: Sequence[Cell]) -> str:
+    """The number of users per cell whose number of queries was not observed.
 
-    Beyond the last query a count rests on a fit; and of a curve that is below 10 % at the first
-    checkpoint, nobody knows when it got there.
+    Beyond the last query it is extrapolated; a curve below 10 % at the first checkpoint crossed at
+    an unknown earlier time.
     """
-    if not metric.startswith("queries_to_10"):
+    if not isinstance(measure, QueriesToTarget):
         return ""
     texts = []
-    for words, name in (("extrapolated", "extrapolated"), ("from the first", "immediate")):
-        found = [results.measure(cell, metric.replace("queries_to_10", name)) for cell in cells]
-        if any(one.sum() for one in found):
-            counts = " and ".join(f"{one.sum():.0f} of {len(one)}" for one in found)
+    for words, kind in (
+        ("extrapolated", extrapolated(measure.metric)),
+        ("from the first", immediate(measure.metric)),
+    ):
+        found = [results.measure(cell, kind) for cell in cells]
+        if any(series.sum() for series in found):
+            counts = " and ".join(f"{series.sum():.0f} of {len(series)}" for series in found)
             texts.append(f"{words}: {counts}")
     return ", ".join(texts)

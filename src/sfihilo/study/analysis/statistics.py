@@ -5,9 +5,9 @@ paired by user, and every interval resamples users, keeping what belongs to one 
 
 Notation
 --------
-first, second    x, y        (users,)               one number a user, same order of users
+first, second    x, y        (users,)               one number per user, same order of users
 differences      x - y       (users,)
-curves           e_u(q)      (users, checkpoints)   one learning curve a user
+curves           e_u(q)      (users, checkpoints)   one learning curve per user
 queries          q           (checkpoints,)         where the curves were measured
 effect           d_z         mean(x - y) / sd(x - y)
 hedges           g_z         d_z times the small-sample correction 1 - 3 / (4 (users - 1) - 1)
@@ -24,8 +24,8 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from sfihilo.history import BoolArray, FloatArray, IntArray, generator
-from sfihilo.study.run.evaluation import CrossingKind, queries_to_target
+from sfihilo.history import FloatArray, IntArray, generator
+from sfihilo.study.analysis.crossing import CrossingKind, find_crossing, find_crossings
 
 RESAMPLES = 4000
 LEVEL = 0.95
@@ -72,8 +72,8 @@ class MeanCrossing:
     beyond: float
 
 
-def sample(values: ArrayLike, name: str = "values") -> FloatArray:
-    """One number a user, checked: a one-dimensional, non-empty array without NaN."""
+def _checked_values(values: ArrayLike, name: str = "values") -> FloatArray:
+    """Validates one number per user: a one-dimensional, non-empty array without NaN."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"{name}: expected one number for each user, got shape {array.shape}")
@@ -85,34 +85,34 @@ def sample(values: ArrayLike, name: str = "values") -> FloatArray:
 
 def pair(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Two samples over the same users in the same order, both finite."""
-    one, two = sample(first, "first"), sample(second, "second")
-    if one.shape != two.shape:
-        raise ValueError(f"expected the same users on both sides, got {one.size} and {two.size}")
-    if not (np.isfinite(one).all() and np.isfinite(two).all()):
+    x, y = _checked_values(first, "first"), _checked_values(second, "second")
+    if x.shape != y.shape:
+        raise ValueError(f"expected the same users on both sides, got {x.size} and {y.size}")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ValueError("expected finite numbers in a paired comparison, got infinity")
-    return one, two
+    return x, y
 
 
 def paired_test(first: ArrayLike, second: ArrayLike) -> PairedTest:
     """Two-sided paired t-test; identical samples give p = 1, a constant shift p = 0."""
-    one, two = pair(first, second)
-    differences = one - two
-    users, mean = one.size, float(differences.mean())
+    x, y = pair(first, second)
+    differences = x - y
+    users, mean = x.size, float(differences.mean())
     if users < 2:
         statistic = p_value = effect = math.nan
-    elif constant(differences, one, two):
+    elif constant(differences, x, y):
         # A t-statistic of rounding noise would be reported as overwhelming evidence.
-        shifted = not np.allclose(differences, 0.0, atol=rounding(one, two))
+        shifted = not np.allclose(differences, 0.0, atol=rounding(x, y))
         statistic = effect = math.copysign(math.inf, mean) if shifted else 0.0
         p_value = 0.0 if shifted else 1.0
     else:
-        result = stats.ttest_rel(one, two)
+        result = stats.ttest_rel(x, y)
         statistic, p_value = float(result.statistic), float(result.pvalue)
         effect = mean / float(differences.std(ddof=1))
     return PairedTest(
         users=users,
-        first_mean=float(one.mean()),
-        second_mean=float(two.mean()),
+        first_mean=float(x.mean()),
+        second_mean=float(y.mean()),
         difference=mean,
         statistic=statistic,
         p_value=p_value,
@@ -121,14 +121,14 @@ def paired_test(first: ArrayLike, second: ArrayLike) -> PairedTest:
     )
 
 
-def rounding(one: FloatArray, two: FloatArray) -> float:
+def rounding(x: FloatArray, y: FloatArray) -> float:
     """The size of differences that floating point alone can make between two samples."""
-    return 8 * float(np.finfo(np.float64).eps) * float(max(np.abs(one).max(), np.abs(two).max()))
+    return 8 * float(np.finfo(np.float64).eps) * float(max(np.abs(x).max(), np.abs(y).max()))
 
 
-def constant(differences: FloatArray, one: FloatArray, two: FloatArray) -> bool:
+def constant(differences: FloatArray, x: FloatArray, y: FloatArray) -> bool:
     """Whether all differences are the same but for rounding."""
-    return float(np.ptp(differences)) <= rounding(one, two)
+    return float(np.ptp(differences)) <= rounding(x, y)
 
 
 def small_sample_correction(users: int) -> float:
@@ -162,7 +162,7 @@ def stars(p_value: float) -> str:
 def resampled_users(users: int, purpose: str, count: int = RESAMPLES) -> IntArray:
     """Bootstrap draws of user indices (count, users): the same for all that share a purpose."""
     if users < 1:
-        raise ValueError(f"expected at least one user, got {users}")
+        raise ValueError(f"expected at least x user, got {users}")
     rng = generator(SEED, 0, f"bootstrap {purpose}")
     draws: IntArray = rng.integers(0, users, size=(count, users))
     draws.flags.writeable = False  # shared by all callers
@@ -180,7 +180,7 @@ def percentiles(draws: FloatArray, level: float) -> tuple[float, float]:
 
 def mean_interval(values: ArrayLike, level: float = LEVEL, count: int = RESAMPLES) -> Interval:
     """The mean over users with its bootstrap interval."""
-    array = sample(values)
+    array = _checked_values(values)
     draws = array[resampled_users(array.size, "mean", count)].mean(axis=1)
     return Interval(float(array.mean()), *percentiles(draws, level), level)
 
@@ -189,21 +189,21 @@ def difference_interval(
     first: ArrayLike, second: ArrayLike, level: float = LEVEL, count: int = RESAMPLES
 ) -> Interval:
     """The mean paired difference with its bootstrap interval."""
-    one, two = pair(first, second)
-    return mean_interval(one - two, level, count)
+    x, y = pair(first, second)
+    return mean_interval(x - y, level, count)
 
 
 def change_interval(
     values: ArrayLike, reference: ArrayLike, level: float = LEVEL, count: int = RESAMPLES
 ) -> Interval:
     """Change of the mean relative to a reference's mean (-0.3 is 30 % lower), paired by user."""
-    one, two = pair(values, reference)
-    if two.mean() == 0:
+    x, y = pair(values, reference)
+    if y.mean() == 0:
         raise ValueError("expected a reference whose mean is not zero")
-    users = resampled_users(one.size, "mean", count)
-    base = two[users].mean(axis=1)
-    draws = one[users].mean(axis=1)[base != 0] / base[base != 0] - 1
-    return Interval(float(one.mean() / two.mean() - 1), *percentiles(draws, level), level)
+    users = resampled_users(x.size, "mean", count)
+    base = y[users].mean(axis=1)
+    draws = x[users].mean(axis=1)[base != 0] / base[base != 0] - 1
+    return Interval(float(x.mean() / y.mean() - 1), *percentiles(draws, level), level)
 
 
 def mean_crossing(
@@ -222,10 +222,10 @@ def mean_crossing(
         )
     if np.isnan(values).any():
         raise ValueError("expected complete curves, got NaN")
-    found = queries_to_target(checkpoints, values.mean(axis=0), target)
-    draws, extrapolated = crossings(checkpoints, resampled_means(values, count), target)
-    low, high = percentiles(draws, level)
-    beyond = float(extrapolated.mean())
+    found = find_crossing(checkpoints, values.mean(axis=0), target)
+    draws = find_crossings(checkpoints, resampled_means(values, count), target)
+    low, high = percentiles(np.array([draw.queries for draw in draws]), level)
+    beyond = float(np.mean([draw.beyond for draw in draws]))
     return MeanCrossing(Interval(found.queries, low, high, level), found.kind, beyond)
 
 
@@ -238,34 +238,17 @@ def resampled_means(curves: FloatArray, count: int) -> FloatArray:
     return means
 
 
-def crossings(
-    checkpoints: FloatArray, curves: FloatArray, target: float = 0.10
-) -> tuple[FloatArray, BoolArray]:
-    """`queries_to_target` of many curves: where each crosses, and whether that is extrapolated."""
-    found = np.empty(len(curves))
-    extrapolated = np.zeros(len(curves), dtype=bool)
-    falls = (curves[:, :-1] > target) & (curves[:, 1:] <= target)
-    observed = falls.any(axis=1) & (curves[:, 0] > target)
-    rows = np.flatnonzero(observed)
-    if rows.size:
-        place = falls[rows].argmax(axis=1)
-        before, after = curves[rows, place], curves[rows, place + 1]
-        step = checkpoints[place + 1] - checkpoints[place]
-        found[rows] = checkpoints[place] + (target - before) / (after - before) * step
-    for row in np.flatnonzero(~observed):
-        one = queries_to_target(checkpoints, curves[row], target)
-        found[row], extrapolated[row] = one.queries, one.kind in ("extrapolated", "capped")
-    return found, extrapolated
-
-
 def contrast_interval(
-    one: tuple[ArrayLike, ArrayLike],
-    other: tuple[ArrayLike, ArrayLike],
+    first: tuple[ArrayLike, ArrayLike],
+    second: tuple[ArrayLike, ArrayLike],
     level: float = LEVEL,
     count: int = RESAMPLES,
 ) -> Interval:
-    """Change in one condition minus change in another; each is (values, reference), same users."""
-    pairs = [pair(*one), pair(*other)]
+    """Change in one condition minus change in another, for the same users.
+
+    Each condition is (values, reference).
+    """
+    pairs = [pair(*first), pair(*second)]
     if pairs[0][0].size != pairs[1][0].size:
         raise ValueError(
             f"expected the same users in both, got {pairs[0][0].size} and {pairs[1][0].size}"
@@ -291,7 +274,12 @@ def crossing_change(
     if pairs[0].shape != pairs[1].shape:
         raise ValueError(f"expected the same users, got {pairs[0].shape} and {pairs[1].shape}")
 
-    one, two = (crossings(checkpoints, resampled_means(part, count))[0] for part in pairs)
-    mine, theirs = (queries_to_target(checkpoints, part.mean(axis=0)) for part in pairs)
-    estimate = mine.queries / theirs.queries - 1
-    return Interval(estimate, *percentiles(one / two - 1, level), level)
+    value, base = (_resampled_crossings(checkpoints, part, count) for part in pairs)
+    crossing, base_crossing = (find_crossing(checkpoints, part.mean(axis=0)) for part in pairs)
+    estimate = crossing.queries / base_crossing.queries - 1
+    return Interval(estimate, *percentiles(value / base - 1, level), level)
+
+
+def _resampled_crossings(checkpoints: FloatArray, curves: FloatArray, count: int) -> FloatArray:
+    draws = find_crossings(checkpoints, resampled_means(curves, count))
+    return np.array([draw.queries for draw in draws])

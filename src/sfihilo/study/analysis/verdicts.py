@@ -1,7 +1,7 @@
-"""The rule by which a claim of the paper is called reproduced.
+"""The rule that decides whether a claim of the paper is reproduced.
 
-A claim is one row: what the paper says, and one or more checks. A check is a measured quantity, the
-paper's own figure for it where it states one, and what must hold.
+A claim is one row: a statement of the paper and one or more checks. A check is a measured quantity,
+the paper's own figure for it if stated, and what must hold.
 
     expectation  yes                                      leaning                       no
     below v      the interval is below v, and p < 0.05    the estimate is               otherwise
@@ -36,7 +36,7 @@ Verdict = Literal["reproduced", "partly", "not", "not run yet"]
 
 @dataclass(frozen=True)
 class Expectation:
-    """What must hold of a quantity (see the table atop this module)."""
+    """What must hold for a quantity (see the table at the top of this module)."""
 
     kind: Kind
     value: float = 0.0
@@ -64,27 +64,27 @@ class Claim:
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim beside what was measured; None where a check could not be measured."""
+    """A claim and the measured quantities of its checks; None if a check was not run."""
 
     claim: Claim
     measured: tuple[Measured | None, ...]
 
     @property
     def users(self) -> int:
-        """The number of users behind the weakest check."""
-        return min(0 if one is None else one.users for one in self.measured)
+        """The smallest number of users of any check."""
+        return min(0 if part is None else part.users for part in self.measured)
 
     @property
     def answers(self) -> tuple[Answer | None, ...]:
-        """What each check says; None where there are too few users to say anything."""
+        """The answer of each check; None if there are too few users."""
         return tuple(
-            None if one is None or one.users < FEWEST else judge(one, check.expected)
-            for one, check in zip(self.measured, self.claim.checks, strict=True)
+            None if part is None or part.users < FEWEST else judge(part, check.expected)
+            for part, check in zip(self.measured, self.claim.checks, strict=True)
         )
 
     @property
     def verdict(self) -> Verdict:
-        """The whole claim, by the rule atop this module."""
+        """The verdict on the claim, by the rule at the top of this module."""
         answers = self.answers
         if None in answers:
             return "not run yet"
@@ -94,7 +94,7 @@ class Finding:
 
 
 def judge(measured: Measured, expected: Expectation) -> Answer:
-    """Whether a quantity is as expected, by the table atop this module."""
+    """Whether a quantity is as expected, by the table at the top of this module."""
     low, high, estimate = (
         measured.interval.low,
         measured.interval.high,

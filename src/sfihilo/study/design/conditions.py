@@ -1,6 +1,6 @@
-"""The conditions of the study as data, and the unit of it: one user under one rule in one of them.
+"""The conditions of the study as data, and its unit: one user, one rule, one condition.
 
-panels.py says which conditions each panel of the paper shows.
+panels.py lists the conditions that each panel of the paper shows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ STUDY_SEED = 2026
 
 @dataclass(frozen=True)
 class Condition:
-    """A world and what the learner is told of it. Its name names its files, so it is unique."""
+    """A simulated world and what the learner knows about it.
+
+    `name` is unique: result files carry it.
+    """
 
     name: str
     policy_dim: int = 8
@@ -39,7 +42,7 @@ class Condition:
 
     @property
     def visible(self) -> int:
-        """How many outcomes the learner sees."""
+        """The number of outcomes that the learner sees."""
         return self.outcome_dim - self.missing + self.extra
 
     @property
@@ -49,7 +52,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Unit:
-    """The smallest piece of the study: one user, rule, condition and preset, from start to end."""
+    """The smallest part of the study: one user, rule, condition and preset, from start to end."""
 
     condition: Condition
     rule: str
@@ -63,7 +66,7 @@ class Unit:
 
     @property
     def key(self) -> str:
-        """Its name within a preset's results."""
+        """Identifies the unit within a preset's results."""
         return f"{self.condition.name}--{file_name(self.rule)}--u{self.user:03d}"
 
 
@@ -71,18 +74,18 @@ BASE = Condition("base")
 
 
 def file_name(text: str) -> str:
-    """A rule's or model's name as a piece of a file name."""
+    """The name of a rule or reward model as part of a file name."""
     return text.replace(":", ".").replace("/", ".")
 
 
 def derived_seed(study_seed: int, user: int, purpose: str) -> int:
-    """Seeds of users and learners: the same for every rule, preset and condition."""
+    """The seed of a user or learner: the same for every rule, preset and condition."""
     text = f"{study_seed}/{user}/{purpose}".encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:6], "big")
 
 
 def simulated_user(unit: Unit) -> SimulatedUser:
-    """The person of this unit: the same for every rule and preset."""
+    """The simulated user of a unit: the same for every rule and preset."""
     condition = unit.condition
     return sample_user(
         condition.policy_dim,
@@ -97,12 +100,12 @@ def simulated_user(unit: Unit) -> SimulatedUser:
 
 
 def preset_settings(preset: Preset) -> Settings:
-    """A preset as it is by itself."""
+    """The settings of a preset."""
     return Settings.paper() if preset == "paper" else Settings()
 
 
 def learner_settings(unit: Unit) -> Settings:
-    """The preset, told what the lab would know: dimensions, noise levels, the chosen models."""
+    """The preset with what a lab knows: dimensions, noise levels, the chosen models."""
     condition, noise = unit.condition, unit.condition.noise
     settings = replace(
         preset_settings(unit.preset),
@@ -130,7 +133,7 @@ def learner_settings(unit: Unit) -> Settings:
 
 
 def _with(settings: Settings, name: str, value: str | float) -> Settings:
-    """The settings with one of them changed: "forward.residual", "pairs.balance"."""
+    """The settings with one of them replaced, by dotted name ("forward.residual")."""
     part, _, field = name.rpartition(".")
     if not part:
         return replace(settings, **{field: value})  # type: ignore[arg-type]
@@ -143,10 +146,3 @@ def _recency(
     if condition.recency == "known":
         return replace(recency, variant="known", decay_time=users.time_constant)
     return replace(recency, variant=condition.recency)
-
-
-def user_indices(count: int) -> range:
-    """The first ``count`` users of the study."""
-    if count < 1:
-        raise ValueError(f"expected at least one user, got {count}")
-    return range(count)

@@ -1,8 +1,8 @@
 """The panels of the study as data (paper: figure fig:final_results and the appendix figures).
 
-A panel is a list of rows, a row is a condition with the rules that run in it. Adding a condition to
-a panel is adding a row. Panels share what they have in common: a (condition, rule, preset, user) is
-run once, however many panels show it.
+A panel is a list of rows; a row is a condition with the rules that run in it. To add a condition
+to a panel, add a row. Panels share units: a (condition, rule, preset, user) is run once, however
+many panels show it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ RANDOM, INFORMATION, LOOKAHEAD = "random", "mutual_information", "boundary_looka
 RULES = (RANDOM, INFORMATION, LOOKAHEAD)
 GLOBAL_PAIRS = "global_pairs"  # the default preset's own, in the place of Boundary Lookahead
 KNOWN_RULES = (*RULES, GLOBAL_PAIRS)
+PRESET_RULES = {"paper": Settings.paper().rule_name, "default": Settings().rule_name}
 
 TEN = Condition("d10", policy_dim=10, outcome_dim=10)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One place on a panel's axis."""
+    """One condition of a panel, with the rules that run in it."""
 
     condition: Condition
     rules: tuple[str, ...]
@@ -92,7 +93,7 @@ PANELS: dict[str, tuple[Row, ...]] = {
     "gap": _STANDARD,
 }
 
-# What the paper does not say or has no need to ask; run only when named.
+# What the paper leaves open or does not study; run only when named.
 BEYOND: dict[str, tuple[Row, ...]] = {
     "choices": (
         Row(BASE, RULES, 0, "as in the study"),
@@ -208,7 +209,7 @@ _PLACES = {
 
 
 def condition_labels() -> dict[str, str]:
-    """The conditions of the paper's panels as a person reads them, in the panels' order."""
+    """The labels of the conditions of the paper's panels, in the order of the panels."""
     labels = {BASE.name: "standard"}
     for panel, text in _PLACES.items():
         for row in PANELS[panel]:
@@ -217,10 +218,10 @@ def condition_labels() -> dict[str, str]:
 
 
 def panel_rows(panels: Sequence[str]) -> list[Row]:
-    """The panels' rows (those of the paper when none is named), each (condition, rule) once."""
+    """The rows of the named panels (all of the paper's if none), each (condition, rule) once."""
     unknown = [name for name in panels if name not in EVERY_PANEL]
     if unknown:
-        raise ValueError(f"unknown panel {unknown[0]!r}: expected one of {', '.join(EVERY_PANEL)}")
+        raise ValueError(f"panel: expected one of {', '.join(EVERY_PANEL)}, got {unknown[0]!r}")
     seen: set[tuple[Condition, str]] = set()
     rows = []
     for name in panels or PANELS:
@@ -232,14 +233,14 @@ def panel_rows(panels: Sequence[str]) -> list[Row]:
     return rows
 
 
-def own_rule(preset: str) -> str:
-    """The rule that a preset asks by when nobody says otherwise."""
-    return Settings().rule_name if preset == "default" else Settings.paper().rule_name
+def preset_rule(preset: str) -> str:
+    """The query rule of a preset's settings; that of the paper for a name that is no preset."""
+    return PRESET_RULES.get(preset, PRESET_RULES["paper"])
 
 
 def for_preset(rows: Sequence[Row], preset: str) -> list[Row]:
-    """The same rows with the preset's own rule in the place of Boundary Lookahead."""
-    own = {LOOKAHEAD: own_rule(preset)}
+    """The same rows with the preset's own rule instead of Boundary Lookahead."""
+    own = {LOOKAHEAD: preset_rule(preset)}
     return [replace(row, rules=tuple(own.get(rule, rule) for rule in row.rules)) for row in rows]
 
 
@@ -267,9 +268,9 @@ def with_reward(rows: Sequence[Row], reward: str) -> list[Row]:
 def units_of(
     rows: Sequence[Row], users: Sequence[int], preset: Preset, template: Unit | None = None
 ) -> list[Unit]:
-    """User by user, so that a study that is stopped early has every condition for the same users.
+    """All units of the rows, ordered by user: a study stopped early has whole users.
 
-    ``template`` carries what all units share: queries, study seed, evaluation and user settings.
+    ``template`` holds what all units share: queries, study seed, evaluation and user settings.
     """
     template = template or Unit(BASE, RANDOM, preset, 0)
     return [

@@ -15,7 +15,7 @@ from sfihilo.study.figures import style
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """One box: a number a user, its colour, its name for the legend, what is written above it."""
+    """One box: one number per user, its colour, its name for the legend, the note above it."""
 
     values: FloatArray
     colour: str
@@ -30,16 +30,16 @@ class Box:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Boxes that stand together over one label of the horizontal axis."""
+    """Boxes that share one label of the horizontal axis."""
 
     label: str
     boxes: tuple[Box, ...]
 
 
 def positions(groups: Sequence[Group], gap: float = 0.9) -> list[list[float]]:
-    """Where each box stands: one unit apart within a group, and a gap between groups.
+    """Horizontal positions: one unit apart within a group, and a gap between groups.
 
-    A group without boxes keeps one place.
+    A group without boxes keeps one position.
     """
     places: list[list[float]] = []
     start = 0.0
@@ -50,7 +50,7 @@ def positions(groups: Sequence[Group], gap: float = 0.9) -> list[list[float]]:
 
 
 def spread(count: int, width: float = 0.24) -> FloatArray:
-    """Fixed sideways offsets (golden-ratio sequence): points part without being random."""
+    """Fixed horizontal offsets (golden-ratio sequence) that separate the points of a box."""
     return width * (2 * ((np.arange(count) * 0.618034) % 1.0) - 1)
 
 
@@ -84,7 +84,7 @@ def draw_box(axes: Axes, place: float, box: Box) -> None:
 
 
 def say_not_run(axes: Axes, place: float) -> None:
-    """The place of a condition without results stays, and says so."""
+    """Marks the position of a condition without results."""
     axes.text(
         place,
         0.04,
@@ -99,7 +99,7 @@ def say_not_run(axes: Axes, place: float) -> None:
 
 
 def write_notes(axes: Axes, groups: Sequence[Group], upright: bool) -> None:
-    """The notes above the boxes, after the limits are known, each just above its own points."""
+    """Writes each note just above the points of its box; the axis limits must be set."""
     for group, places in zip(groups, positions(groups), strict=True):
         for box, place in zip(group.boxes, places, strict=False):
             if not box.note or box.finite.size == 0:
@@ -127,7 +127,7 @@ def grouped_boxes(
     upright: bool = False,
     headroom: float = 0.1,
 ) -> None:
-    """Draw all groups; `headroom` is the share of the height that a note needs above its box."""
+    """Draws all groups; `headroom` is the share of the height that a note needs above its box."""
     for group, places in zip(groups, positions(groups), strict=True):
         for box, place in zip(group.boxes, places, strict=False):
             draw_box(axes, place, box)
@@ -143,7 +143,7 @@ def grouped_boxes(
 
 
 def set_limits(axes: Axes, groups: Sequence[Group], log: bool, headroom: float) -> None:
-    """Vertical limits from the data, with room for the notes, in linear or in log scale."""
+    """Sets vertical limits from the data with room for the notes, in linear or log scale."""
     boxes = [box for group in groups for box in group.boxes if box.finite.size]
     values = np.concatenate([box.finite for box in boxes])
     noted = np.array([box.finite.max() for box in boxes if box.note])
@@ -159,13 +159,13 @@ def set_limits(axes: Axes, groups: Sequence[Group], log: bool, headroom: float) 
 
 
 def top_limit(bottom: float, high: float, noted: FloatArray, headroom: float) -> float:
-    """The lowest upper limit above all data that leaves each noted box its share of the height."""
+    """The lowest upper limit above all data that leaves room for every note."""
     least = high + 0.05 * max(high - bottom, 1e-9)
     return float(max([least, *((noted - headroom * bottom) / (1 - headroom))]))
 
 
 def plain_log_ticks(axes: Axes) -> None:
-    """Ticks at 1, 2 and 5 times powers of ten, written as people write counts."""
+    """Ticks at 1, 2 and 5 times powers of ten, written without exponents."""
     axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.yaxis.set_minor_formatter(NullFormatter())

@@ -34,7 +34,7 @@ def mean_curve(
 
 
 def threshold_line(axes: Axes, height: float, text: str) -> None:
-    """A dashed horizontal line that says what it is."""
+    """A dashed horizontal line with its label."""
     axes.axhline(height, color="#444444", linewidth=0.7, linestyle=(0, (4, 3)), zorder=0)
     axes.annotate(
         text,

@@ -1,4 +1,4 @@
-"""How queries to 10 % are found (figure `fig:log_extrapolation`), on runs of the study itself."""
+"""How queries to 10 % are determined (figure `fig:log_extrapolation`), on runs of the study."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from sfihilo.history import FloatArray
+from sfihilo.study.analysis.crossing import Crossing, find_crossings, log_fit
 from sfihilo.study.analysis.measures import Cell, Results
-from sfihilo.study.design.panels import INFORMATION, RANDOM, own_rule
+from sfihilo.study.design.panels import INFORMATION, RANDOM, preset_rule
 from sfihilo.study.figures import style
 from sfihilo.study.figures.curves import threshold_line
-from sfihilo.study.run.evaluation import Crossing, log_fit, queries_to_target
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +34,10 @@ def examples(results: Results, preset: str, rule: str, kind: str) -> list[Exampl
     found = []
     for condition in sorted(names, key=lambda name: (name != "base", name)):
         curves = results.curves(Cell(preset, condition, rule), "preference_error")
-        for user, errors in zip(curves.users, curves.values, strict=True):
-            crossing = queries_to_target(curves.queries, errors)
+        if not curves.count:
+            continue
+        crossings = find_crossings(curves.queries, curves.values)
+        for user, errors, crossing in zip(curves.users, curves.values, crossings, strict=True):
             if crossing.kind == kind:
                 found.append(Example(condition, int(user), curves.queries, errors, crossing))
         if found:
@@ -49,17 +51,17 @@ def ran(results: Results, preset: str, rule: str) -> bool:
 
 
 def representative(found: list[Example]) -> Example | None:
-    """The run whose estimate is the median one, so that nobody picks by hand."""
+    """The run whose estimate is the median."""
     if not found:
         return None
-    return sorted(found, key=lambda one: one.crossing.queries)[len(found) // 2]
+    return sorted(found, key=lambda example: example.crossing.queries)[len(found) // 2]
 
 
 def log_extrapolation(results: Results, preset: str = "paper") -> Figure:
-    """A column for each rule: an observed crossing above, an extrapolated one below."""
+    """One column per rule: an observed crossing above, an extrapolated one below."""
     with style.styled():
         figure = style.new_figure(style.FULL_WIDTH, 3.9)
-        rules = (RANDOM, INFORMATION, own_rule(preset))
+        rules = (RANDOM, INFORMATION, preset_rule(preset))
         grid = figure.subplots(2, len(rules))
         for line, kind in enumerate(("observed", "extrapolated")):
             for axes, rule in zip(grid[line], rules, strict=True):

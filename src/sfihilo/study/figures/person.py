@@ -1,4 +1,4 @@
-"""The demonstration's picture: one person, two ways of asking, in words anybody can read."""
+"""The picture of the demonstration: one person, two query rules, labelled in plain words."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Slice:
 
 @dataclass(frozen=True, eq=False)
 class Journey:
-    """One way of asking: what was found at each look, what was asked, and how close the choices.
+    """The course of one rule: errors and recommendations over time, policies, reward gaps.
 
     `gaps` is the true difference in liking between each new experience and the one before it.
     """
@@ -75,7 +75,7 @@ COLOURS = {"global_pairs": style.BLUE, "random": style.GREY}
 
 
 def picture(person: Person, journeys: Sequence[Journey]) -> Figure:
-    """Learning curves above, the person's reward in the middle, where it asked below."""
+    """Learning curves above, the person's reward in the middle, the asked policies below."""
     with style.styled(TEXT):
         figure = style.new_figure(10.0, 10.4, layout=None)
         top, middle, bottom = style.stacked(figure, (1.08, 0.95, 1.2))
@@ -174,7 +174,7 @@ def mark_references(axes: Axes, person: Person) -> None:
 
 
 def slice_limits(slices: Sequence[Slice]) -> tuple[float, float]:
-    """One vertical range for all slices: all curves, and the bands where outcomes do happen."""
+    """One vertical range for all slices: all curves, and the bands over common outcomes."""
     values = [0.0]
     for cut in slices:
         happens = (cut.grid >= cut.common[0]) & (cut.grid <= cut.common[1])
@@ -222,7 +222,7 @@ def draw_slices(figure: SubFigure, person: Person) -> None:
 
 
 def draw_questions(figure: SubFigure, person: Person, journeys: Sequence[Journey]) -> None:
-    """Where each way of asking went, on a map of two settings, and how close its choices were."""
+    """The asked policies of each rule on a map of two settings, and the gaps of its pairs."""
     heading(
         figure,
         "Where it asked",
@@ -237,14 +237,14 @@ def draw_questions(figure: SubFigure, person: Person, journeys: Sequence[Journey
 
 def draw_map(axes: Axes, person: Person, journey: Journey) -> None:
     """One map with every asked policy on it."""
-    one, two = person.settings
+    across, up = person.settings
     axes.imshow(
         person.ground.T, origin="lower", extent=(0, 1, 0, 1), cmap=LIKING, interpolation="bilinear"
     )
     order = np.arange(len(journey.policies))
     axes.scatter(
-        journey.policies[:, one],
-        journey.policies[:, two],
+        journey.policies[:, across],
+        journey.policies[:, up],
         c=order,
         cmap=TIME,
         s=17,
@@ -256,8 +256,8 @@ def draw_map(axes: Axes, person: Person, journey: Journey) -> None:
     axes.set_title(NAMES[journey.rule], color=COLOURS[journey.rule])
     axes.set_xticks([0, 1], ["low", "high"])
     axes.set_yticks([0, 1], ["low", "high"])
-    axes.set_xlabel(f"setting {one + 1} of the device")
-    axes.set_ylabel(f"setting {two + 1}")
+    axes.set_xlabel(f"setting {across + 1} of the device")
+    axes.set_ylabel(f"setting {up + 1}")
     axes.spines[:].set_visible(False)
 
 
@@ -268,7 +268,7 @@ def running_median(values: FloatArray, width: int) -> FloatArray:
 
 
 def draw_gaps(axes: Axes, journeys: Sequence[Journey]) -> None:
-    """How different the two compared trials truly were: close calls teach the fine points."""
+    """The running median of the true reward gap between compared trials."""
     for journey in journeys:
         width = max(1, min(40, len(journey.gaps) // 3))
         middle = np.arange(len(journey.gaps) - width + 1) + 1 + width / 2

@@ -1,4 +1,4 @@
-"""The presets beside each other: learning curves, and whether stated confidence is deserved."""
+"""The presets side by side: learning curves and reliability diagrams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.ticker import PercentFormatter
 
 from sfihilo.study.analysis.calibration import last_query, reliability_of, shown_checkpoints
 from sfihilo.study.analysis.measures import Cell, Results
-from sfihilo.study.design.panels import KNOWN_RULES, own_rule
+from sfihilo.study.design.panels import KNOWN_RULES, preset_rule
 from sfihilo.study.figures import style
 from sfihilo.study.figures.curves import mean_curve, threshold_line
 from sfihilo.study.figures.results import users_text
@@ -28,10 +28,10 @@ def preset_colour(preset: str) -> str:
 def columns(results: Results) -> dict[str, dict[str, str]]:
     """Title of each column, and the rule that each preset shows in it.
 
-    The presets' own rules stand beside each other, even where they differ; every other rule has a
-    column of its own.
+    The presets' own rules share one column, even if they differ; every other rule has its own
+    column.
     """
-    own = {preset: own_rule(preset) for preset in results.presets}
+    own = {preset: preset_rule(preset) for preset in results.presets}
     ran = {preset: results.rules(preset, "base") for preset in results.presets}
     rules = sorted(
         {rule for preset in ran for rule in ran[preset] if rule != own[preset]},
@@ -45,7 +45,7 @@ def columns(results: Results) -> dict[str, dict[str, str]]:
 
 
 def preset_curves(results: Results) -> Figure:
-    """Preference error above and forward error below, a column for each rule."""
+    """Preference error above and forward error below, one column per rule."""
     shown = columns(results)
     with style.styled():
         figure = style.new_figure(style.FULL_WIDTH, 4.0)
@@ -91,7 +91,7 @@ def draw_rule(axes: Axes, results: Results, rules: Mapping[str, str], metric: st
 
 
 def reliability(results: Results) -> Figure:
-    """Stated confidence against how often it was right, after 200 queries and at the end."""
+    """Stated confidence against the share that was right, after 200 queries and at the end."""
     with style.styled():
         figure = style.new_figure(style.FULL_WIDTH * 0.78, 3.3)
         ends = [last_query(results, own_cell(preset)) for preset in results.presets]
@@ -108,7 +108,7 @@ def reliability(results: Results) -> Figure:
 
 
 def reliability_legend(axes: Axes, results: Results, checkpoints: Sequence[int]) -> None:
-    """What the two kinds of lines are, as far as there are such lines."""
+    """Names the kinds of lines that are drawn."""
     better = Line2D([], [], color=style.BLACK, marker="o", markersize=3.5, linewidth=1.3)
     answer = Line2D([], [], color=style.BLACK, linewidth=0.7)
     keys = {"that one side is truly better": better}
@@ -122,11 +122,11 @@ def reliability_legend(axes: Axes, results: Results, checkpoints: Sequence[int])
 
 def own_cell(preset: str) -> Cell:
     """The standard condition under a preset's own rule."""
-    return Cell(preset, "base", own_rule(preset))
+    return Cell(preset, "base", preset_rule(preset))
 
 
 def draw_reliability(axes: Axes, results: Results, query: int) -> None:
-    """One checkpoint: a line for each preset; below the diagonal is overconfident."""
+    """One checkpoint: one line per preset; below the diagonal is overconfident."""
     axes.plot([0.5, 1], [0.5, 1], color=style.BLACK, linewidth=0.7, linestyle=(0, (3, 3)))
     counts = []
     for place, preset in enumerate(results.presets, start=1):

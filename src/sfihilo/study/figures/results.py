@@ -1,4 +1,7 @@
-"""The study's main figure, panels A to I (figure `fig:final_results`), from stored results."""
+"""The main figure, panels A to I (`fig:final_results`), and that of the final policy's gap.
+
+The latter is figure `fig:policy_reward_gap` of the appendix.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
-from sfihilo.study.analysis.measures import Cell, Results
+from sfihilo.study.analysis.crossing import find_crossing
+from sfihilo.study.analysis.measures import FORWARD_AREA, POLICY_GAP, Cell, Results, UserMeasure
 from sfihilo.study.analysis.statistics import stars
-from sfihilo.study.analysis.summary import TESTED, panel_tests, tested
-from sfihilo.study.design.panels import KNOWN_RULES, PANELS, RANDOM, own_rule
+from sfihilo.study.analysis.summary import TESTED, find_test, panel_tests
+from sfihilo.study.design.panels import KNOWN_RULES, PANELS, RANDOM, preset_rule
 from sfihilo.study.figures import style
 from sfihilo.study.figures.boxes import Box, Group, grouped_boxes
 from sfihilo.study.figures.curves import mean_curve, threshold_line
-from sfihilo.study.run.evaluation import queries_to_target
 
 TITLE = {
     "A": "Learning curves",
@@ -30,22 +33,22 @@ TITLE = {
     "H": "Missing outcomes",
     "I": "Extra outcomes",
 }
-GAPS = {2: "0.04\u20130.08", 3: "0.08\u20130.16", 4: "\u2265 0.16"}
+GAPS = ("0.04\u20130.08", "0.08\u20130.16", "\u2265 0.16")  # bins 2 to 4
 VARIANT_COLOURS = (style.GREY, style.ORANGE, style.BLUE)
 NOTE_LENGTH, NOTE_HEIGHT = 0.24, 0.09  # of a panel's height: a note standing upright, and lying
 
 
 def users_text(counts: Iterable[int]) -> str:
-    """How many users: one number, or the range when cells differ."""
+    """The number of users, or its range if cells differ."""
     found = sorted(set(counts))
     if not found:
         return ""
     return f"n = {found[0]}" if len(found) == 1 else f"n = {found[0]}\u2013{found[-1]}"
 
 
-def note_of(tests: pd.DataFrame, cell: Cell, against: Cell, metric: str) -> str:
+def note_of(tests: pd.DataFrame, cell: Cell, against: Cell, measure: UserMeasure) -> str:
     """The change relative to the reference and its stars, as written above a box."""
-    rows = tested(tests, metric, cell, against)
+    rows = find_test(tests, measure, cell, against)
     if rows.empty:
         return ""
     change, adjusted = float(rows["change"].iloc[0]), float(rows["p_holm"].iloc[0])
@@ -56,20 +59,20 @@ def note_of(tests: pd.DataFrame, cell: Cell, against: Cell, metric: str) -> str:
 
 
 def rule_groups(
-    results: Results, preset: str, panel: str, places: Sequence[tuple[str, str, str]]
+    results: Results, preset: str, panel: str, places: Sequence[tuple[str, str, UserMeasure]]
 ) -> list[Group]:
-    """Groups of one box a rule at each place (label, condition, metric), noted against Random."""
+    """One box per rule at each place (label, condition, measure), with its change from Random."""
     tests = panel_tests(results, preset, panel)
     groups = []
-    for label, condition, metric in places:
+    for label, condition, measure in places:
         boxes = []
         rules = results.rules(preset, condition)
         others = tuple(rule for rule in rules if rule not in KNOWN_RULES)
         for rule in rules:
             cell, random = Cell(preset, condition, rule), Cell(preset, condition, RANDOM)
-            values = results.measure(cell, metric).to_numpy(dtype=float)
+            values = results.measure(cell, measure).to_numpy(dtype=float)
             if values.size:
-                note = note_of(tests, cell, random, metric)
+                note = note_of(tests, cell, random, measure)
                 boxes.append(
                     Box(values, style.rule_colour(rule, others), style.short_name(rule), note)
                 )
@@ -78,7 +81,7 @@ def rule_groups(
 
 
 def draw_groups(axes: Axes, groups: Sequence[Group], log: bool, upright: bool, room: float) -> None:
-    """Boxes with the number of users, or a panel that says it was not run."""
+    """Boxes with the number of users, or the text that the panel was not run."""
     if not any(group.boxes for group in groups):
         style.not_run(axes)
         return
@@ -98,7 +101,7 @@ def panel_learning(axes: Axes, results: Results, preset: str) -> None:
         counts.append(curves.count)
         colour, name = style.rule_colour(rule, others), style.rule_name(rule)
         mean_curve(axes, curves.queries, 100 * curves.values, colour=colour, label=name)
-        crossing = queries_to_target(curves.queries, curves.values.mean(axis=0))
+        crossing = find_crossing(curves.queries, curves.values.mean(axis=0))
         if crossing.kind == "observed":
             crossings.append((crossing.queries, colour))
     if not counts:
@@ -142,9 +145,9 @@ def finish_error_curves(axes: Axes, counts: Sequence[int]) -> None:
 
 
 def mark_budget(axes: Axes, results: Results, preset: str) -> None:
-    """Counts above this line are extrapolated: so many queries were run, and no more.
+    """A line at the number of queries that were run; counts above it are extrapolated.
 
-    The line is named outside of the axes, where it cannot meet a box or a note.
+    Its label is outside of the axes, where it cannot overlap a box or a note.
     """
     queries = results.curves(Cell(preset, "base", RANDOM), "preference_error").queries
     if len(queries) and axes.get_ylim()[1] > queries[-1] > axes.get_ylim()[0]:
@@ -166,7 +169,7 @@ def mark_budget(axes: Axes, results: Results, preset: str) -> None:
 
 def panel_gaps(axes: Axes, results: Results, preset: str) -> None:
     """B: queries to 10 % by the true reward gap of the test pairs."""
-    places = [(label, "base", f"queries_to_10_gap{number}") for number, label in GAPS.items()]
+    places = [(label, "base", m) for label, m in zip(GAPS, TESTED["B"], strict=True)]
     draw_groups(axes, rule_groups(results, preset, "B", places), True, True, NOTE_LENGTH)
     mark_budget(axes, results, preset)
     axes.set_xlabel("true reward gap of the pair")
@@ -184,7 +187,7 @@ def panel_conditions(axes: Axes, results: Results, preset: str, panel: str) -> N
 
 def panel_forward(axes: Axes, results: Results, preset: str) -> None:
     """D: area under the forward model's error curve."""
-    groups = rule_groups(results, preset, "D", [("", "base", "forward_rmse_auc")])
+    groups = rule_groups(results, preset, "D", [("", "base", FORWARD_AREA)])
     draw_groups(axes, groups, False, False, NOTE_HEIGHT)
     axes.set_ylabel("forward RMSE, area under curve")
     if groups[0].boxes:
@@ -197,7 +200,7 @@ def panel_forward(axes: Axes, results: Results, preset: str) -> None:
 
 def panel_models(axes: Axes, results: Results, preset: str) -> None:
     """F: learning curves with a nonlinear and with a linear reward."""
-    colours = (style.rule_colour(own_rule(preset)), style.RED)
+    colours = (style.rule_colour(preset_rule(preset)), style.RED)
     draw_variants(axes, results, preset, "F", "preference_error", colours)
 
 
@@ -209,18 +212,18 @@ def panel_drift(axes: Axes, results: Results, preset: str) -> None:
 def draw_variants(
     axes: Axes, results: Results, preset: str, panel: str, metric: str, colours: Sequence[str]
 ) -> None:
-    """Mean curves of a panel's conditions under the preset's own rule, noted against the first."""
+    """Mean curves of a panel's conditions under the preset's rule, with changes from the first."""
     tests = panel_tests(results, preset, panel)
-    tested = TESTED[panel][0]
-    first = Cell(preset, PANELS[panel][0].condition.name, own_rule(preset))
+    measure = TESTED[panel][0]
+    first = Cell(preset, PANELS[panel][0].condition.name, preset_rule(preset))
     counts = []
     for row, colour in zip(PANELS[panel], colours, strict=True):
-        cell = Cell(preset, row.condition.name, own_rule(preset))
+        cell = Cell(preset, row.condition.name, preset_rule(preset))
         curves = results.curves(cell, metric)
         if not curves.count:
             continue
         counts.append(curves.count)
-        note = note_of(tests, cell, first, tested)
+        note = note_of(tests, cell, first, measure)
         label = f"{row.label}  {note}".rstrip()
         scale = 100 if metric == "preference_error" else 1
         mean_curve(axes, curves.queries, scale * curves.values, colour=colour, label=label)
@@ -240,15 +243,14 @@ def draw_variants(
 def panel_misspecified(axes: Axes, results: Results, preset: str, panel: str) -> None:
     """H and I: final preference error when outcomes are missing or superfluous."""
     tests = panel_tests(results, preset, panel)
-    metric = TESTED[panel][0]
-    complete = Cell(preset, PANELS[panel][0].condition.name, own_rule(preset))
+    measure = TESTED[panel][0]
+    complete = Cell(preset, PANELS[panel][0].condition.name, preset_rule(preset))
     groups = []
     for row in PANELS[panel]:
-        cell = Cell(preset, row.condition.name, own_rule(preset))
-        values = 100 * results.measure(cell, metric).to_numpy(dtype=float)
-        box = Box(
-            values, style.rule_colour(own_rule(preset)), "", note_of(tests, cell, complete, metric)
-        )
+        cell = Cell(preset, row.condition.name, preset_rule(preset))
+        values = 100 * results.measure(cell, measure).to_numpy(dtype=float)
+        note = note_of(tests, cell, complete, measure)
+        box = Box(values, style.rule_colour(preset_rule(preset)), "", note)
         groups.append(Group(row.label, (box,) if values.size else ()))
     draw_groups(axes, groups, False, False, NOTE_HEIGHT)
     if any(group.boxes for group in groups):
@@ -279,7 +281,7 @@ LAYOUT = (
 
 
 def final_results(results: Results, preset: str = "paper") -> Figure:
-    """All nine panels; a panel without results says so."""
+    """All nine panels; a panel without results is marked as not run."""
     with style.styled():
         figure = style.new_figure(style.FULL_WIDTH, 7.4)
         strip, *lines = style.stacked(figure, (0.17, 1, 1, 1))
@@ -299,7 +301,7 @@ def final_results(results: Results, preset: str = "paper") -> Figure:
 
 
 def share_misspecified_scale(drawn: dict[str, Axes]) -> None:
-    """H and I are read against each other, so they share their vertical scale."""
+    """Gives panels H and I the same vertical scale."""
     pair = [drawn[name] for name in ("H", "I") if drawn[name].lines]
     if len(pair) == 2:
         top = max(axes.get_ylim()[1] for axes in pair)
@@ -308,7 +310,7 @@ def share_misspecified_scale(drawn: dict[str, Axes]) -> None:
 
 
 def rule_legend(figure: SubFigure, results: Results, preset: str) -> None:
-    """One legend for all panels, above them, with what the marks mean."""
+    """One legend for all panels, above them, with the meaning of the marks."""
     rules = results.rules(preset, "base")
     others = tuple(rule for rule in rules if rule not in KNOWN_RULES)
     handles = [
@@ -333,3 +335,17 @@ def rule_legend(figure: SubFigure, results: Results, preset: str) -> None:
     )
     for x, y, side, text in lines:
         figure.text(x, y, text, ha=side, fontsize=5.8, color="#555555")
+
+
+def policy_reward_gap(results: Results, preset: str = "paper") -> Figure:
+    """The true reward that the recommended policy misses, by rule."""
+    with style.styled():
+        figure = style.new_figure(style.HALF_WIDTH, 2.7)
+        axes = figure.subplots()
+        groups = rule_groups(results, preset, "gap", [("", "base", POLICY_GAP)])
+        draw_groups(axes, groups, False, False, NOTE_HEIGHT)
+        axes.set_title("Final policy")
+        axes.set_ylabel("true reward missed (0 is best)")
+        if groups[0].boxes:
+            axes.set_xticks(range(len(groups[0].boxes)), [box.name for box in groups[0].boxes])
+    return figure

@@ -1,4 +1,4 @@
-"""How every figure looks: colours, fonts, names, and how a figure is written to disk.
+"""The common style of all figures: colours, fonts, names, and writing to disk.
 
 Colours are Okabe and Ito's (distinct for all common kinds of colour blindness) and mean the same
 thing in every figure; a marker or a line style repeats what a colour says, for grey printers.
@@ -87,18 +87,18 @@ PARAMETERS: dict[str, Any] = {
 
 
 def rule_name(rule: str) -> str:
-    """A rule as a person reads it; a user's own `module:function` is called by its function."""
+    """The title of a rule; a user's own `module:function` is named by its function."""
     plain = rule.rpartition(":")[2]
     return RULE_NAMES.get(rule, plain.replace("_", " ").capitalize())
 
 
 def short_name(rule: str) -> str:
-    """A rule where there is little room."""
+    """The short title of a rule."""
     return SHORT_NAMES.get(rule, rule_name(rule))
 
 
 def rule_colour(rule: str, others: tuple[str, ...] = ()) -> str:
-    """The rule's fixed colour; rules of a user's own take the next free ones in `others`."""
+    """The colour of a rule; a user's own rules, listed in `others`, take the free colours."""
     if rule in RULE_COLOURS:
         return RULE_COLOURS[rule]
     place = others.index(rule) if rule in others else 0
@@ -107,7 +107,7 @@ def rule_colour(rule: str, others: tuple[str, ...] = ()) -> str:
 
 @contextmanager
 def styled(changes: Mapping[str, Any] = MappingProxyType({})) -> Iterator[None]:
-    """Draw with this module's parameters and leave the caller's as they were."""
+    """Draws with this module's parameters and restores the previous ones."""
     parameters: Any = {**PARAMETERS, **changes}
     with mpl.rc_context(parameters):
         yield
@@ -116,7 +116,7 @@ def styled(changes: Mapping[str, Any] = MappingProxyType({})) -> Iterator[None]:
 def new_figure(
     width: float, height: float, layout: Literal["constrained"] | None = "constrained"
 ) -> Figure:
-    """An empty figure that belongs to no window system and to no global list."""
+    """An empty figure without a window and outside of pyplot."""
     figure = Figure(figsize=(width, height), layout=layout)
     FigureCanvasAgg(figure)
     return figure
@@ -143,7 +143,7 @@ def panel_letter(axes: Axes, letter: str) -> None:
 
 
 def not_run(axes: Axes, reason: str = "not run") -> None:
-    """An empty panel that says why it is empty."""
+    """Marks a panel as empty, with the reason."""
     # Hidden, not removed: ticks may be shared with a neighbour that has data.
     axes.tick_params(which="both", length=0, labelleft=False, labelbottom=False)
     axes.spines[:].set_visible(False)
@@ -154,7 +154,7 @@ def not_run(axes: Axes, reason: str = "not run") -> None:
 
 
 def label_leftmost(row: Sequence[Axes], label: str = "") -> None:
-    """Of panels with the same vertical scale, only the leftmost that has data writes it out."""
+    """Labels the vertical scale only on the leftmost panel that has data."""
     drawn = [axes for axes in row if axes.lines]
     for axes in drawn:
         axes.tick_params(labelleft=axes is drawn[0])
@@ -163,7 +163,7 @@ def label_leftmost(row: Sequence[Axes], label: str = "") -> None:
 
 
 def users_note(axes: Axes, text: str) -> None:
-    """How many users a panel shows, at its upper right outside of the data."""
+    """The number of users of a panel, above its upper right corner."""
     axes.annotate(
         text,
         xy=(1, 1),
@@ -179,12 +179,12 @@ def users_note(axes: Axes, text: str) -> None:
 
 
 def write_png(figure: Figure, folder: Path, name: str, dots: int | None = None) -> Path:
-    """One PNG, renamed into place when whole; it names no program: same data, same bytes."""
+    """Writes one PNG atomically, without metadata: the same data give the same bytes."""
     return _save(figure, folder / f"{name}.png", {"Software": None}, dots or DOTS)
 
 
 def write(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """PNG and PDF of one figure, without dates."""
+    """Writes a figure as PNG and PDF, without dates."""
     dates = {"CreationDate": None, "ModDate": None}
     return [
         write_png(figure, folder, name),

@@ -91,7 +91,7 @@ def draw_adaptation(figure: SubFigure, settings: UserSettings, dim: int) -> None
 def draw_transition(
     axes: Axes, person: SimulatedUser, times: FloatArray, shades: FloatArray
 ) -> None:
-    """How far the person has adapted after each query."""
+    """The adapted share after each query."""
     queries = np.arange(0, 401)
     share = np.array([person.adaptation(int(query)) for query in queries])
     axes.plot(queries, 100 * share, color=style.BLACK)

@@ -31,21 +31,21 @@ class NoiseLevels:
         for name in ("execution", "measurement", "reward"):
             level = getattr(self, name)
             if not (np.isfinite(level) and level >= 0):
-                raise ValueError(f"noise level {name} must be finite and >= 0, got {level!r}")
+                raise ValueError(f"{name}: expected a finite noise level >= 0, got {level!r}")
 
     def scaled(self, factor: float) -> NoiseLevels:
-        """All three sources times one factor (panel E)."""
+        """All three levels times one factor (panel E)."""
         return NoiseLevels(self.execution * factor, self.measurement * factor, self.reward * factor)
 
 
-def execute(policy: FloatArray, levels: NoiseLevels, rng: np.random.Generator) -> FloatArray:
-    """The policy that really happens when ``policy`` is commanded."""
+def perturb(policy: FloatArray, levels: NoiseLevels, rng: np.random.Generator) -> FloatArray:
+    """The executed policy: the commanded one with execution noise."""
     jitter = levels.execution * rng.standard_normal(policy.shape)
     return np.clip(policy + jitter, 0.0, 1.0)  # eq:app_execution_noise
 
 
 def measure(outcome: FloatArray, levels: NoiseLevels, rng: np.random.Generator) -> FloatArray:
-    """What the sensors say about ``outcome``."""
+    """The measured outcome: the true one with sensing noise."""
     error = levels.measurement * rng.standard_normal(outcome.shape)
     return np.clip(outcome + error, 0.0, 1.0)  # eq:app_sensing_noise
 
@@ -53,12 +53,12 @@ def measure(outcome: FloatArray, levels: NoiseLevels, rng: np.random.Generator) 
 def evaluate_rewards(
     rewards: FloatArray, levels: NoiseLevels, rng: np.random.Generator
 ) -> FloatArray:
-    """Noisy evaluations of clean rewards, independent for each entry."""
+    """Noisy evaluations of clean rewards, independent per entry."""
     return rewards + levels.reward * rng.standard_normal(rewards.shape)  # eq:app_reward_eval_noise
 
 
 def reversal_probability(gap: ArrayLike, levels: NoiseLevels) -> FloatArray:
-    """Chance that reward-evaluation noise turns a comparison of clean gap ``gap`` around."""
+    """Probability that reward-evaluation noise reverses a comparison of clean gap ``gap``."""
     size = np.abs(np.asarray(gap, dtype=float))
     if levels.reward == 0:
         return np.where(size > 0, 0.0, 0.5)

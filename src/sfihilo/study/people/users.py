@@ -1,8 +1,8 @@
 """Simulated users (paper: app:simulated_user_generation).
 
-A user is a pair of random smooth maps: policies to outcomes, and outcomes to one reward. Everything
-that is random in a reply derives from (user seed, round, purpose), so that replying is pure and two
-query rules that ask the same policy in the same round of the same person get the same answer.
+A user is a pair of random smooth maps: policies to outcomes, and outcomes to one reward. All
+randomness of a reply derives from (user seed, round, purpose): replying is pure, and two query
+rules that ask the same policy in the same round of the same person get the same answer.
 
 Notation
     frequencies    omega_m / l   (M, d)    head frequencies, already divided by the length scale
@@ -16,7 +16,7 @@ Notation
 Coordinates. The reward depends on the first ``relevant`` outcomes; the learner sees the first
 ``visible``. Fewer visible than relevant are missing outcomes, more are extra ones (heads are
 independent and alike, so which ones are hidden does not matter). A head depends only on the seed
-and its own index: a person keeps their maps whatever the learner is shown.
+and its own index: a person keeps their maps whatever the learner sees.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Literal
 import numpy as np
 
 from sfihilo.history import Choice, FloatArray, Query, Response, generator
-from sfihilo.study.people.noise import NoiseLevels, evaluate_rewards, execute, measure
+from sfihilo.study.people.noise import NoiseLevels, evaluate_rewards, measure, perturb
 
 Judges = Literal["measured", "true"]
 _BLOCK = 256  # rows at once, so that their features stay in the cache
@@ -49,7 +49,9 @@ class UserSettings:
 
     outcome: HeadSettings = HeadSettings(features=1024, shortest=0.35, longest=0.65)
     reward: HeadSettings = HeadSettings(features=512, shortest=0.50, longest=0.80)
-    calibration: int = 20_000  # policies for the outcome map; what they induce, for the reward
+    calibration: int = (
+        20_000  # policies; the reward is normalised over the outcomes that they induce
+    )
     adapted_share: float = 0.95
     adapted_by: float = 200.0
 
@@ -113,7 +115,7 @@ class RewardMap:
 
 @dataclass(frozen=True, eq=False)
 class Experience:
-    """One executed policy as the person lived it, with outcomes that the learner never sees."""
+    """The outcomes of one executed policy, including those that the learner never sees."""
 
     measured: FloatArray
     true: FloatArray
@@ -121,7 +123,7 @@ class Experience:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedUser:
-    """A person to whom a policy can be applied, and who compares it with the one before."""
+    """A simulated person who executes policies and compares each with the one before."""
 
     seed: int
     outcome_map: OutcomeMap
@@ -134,7 +136,7 @@ class SimulatedUser:
     time_constant: float = UserSettings().time_constant
 
     def adaptation(self, round: int) -> float:
-        """alpha_star: how far the person has adapted by that round (1 for a stationary person)."""
+        """alpha_star: the adapted share at that round (1 for a stationary person)."""
         if self.initial_map is None:
             return 1.0
         return 1.0 - math.exp(-round / self.time_constant)
@@ -153,18 +155,18 @@ class SimulatedUser:
         return self.reward_map(outcomes[:, : self.relevant])
 
     def seen(self, outcomes: FloatArray) -> FloatArray:
-        """The part of complete outcomes that the learner is shown."""
+        """The part of complete outcomes that the learner sees."""
         return outcomes[..., : self.visible]
 
     def experience(self, round: int, policy: FloatArray) -> Experience:
-        """Execute one policy: pure in (user, round, policy)."""
-        executed = execute(policy, self.noise, generator(self.seed, round, "execution noise"))
+        """The experience of one policy; a pure function of (user, round, policy)."""
+        executed = perturb(policy, self.noise, generator(self.seed, round, "execution noise"))
         true = self.outcomes(executed[None, :], round)[0]
         measured = measure(true, self.noise, generator(self.seed, round, "measurement noise"))
         return Experience(measured, true)
 
     def judge(self, round: int, previous: Experience, new: Experience) -> Choice:
-        """Compare two experiences with a noisy evaluation of each reward."""
+        """The choice between two experiences by a noisy evaluation of each reward."""
         pair = (previous.measured, new.measured)
         if self.judges == "true":
             pair = (previous.true, new.true)
@@ -175,24 +177,24 @@ class SimulatedUser:
         return "previous" if felt_previous > felt_new else "new"
 
     def answer(self, query: Query, new: Experience, previous: Experience | None) -> Response:
-        """The learner's view of ``new``, and the choice when there is something to compare with."""
+        """The visible outcome of ``new``, and the choice if there is a previous experience."""
         choice = None if previous is None else self.judge(query.round, previous, new)
         return Response(outcome=self.seen(new.measured), choice=choice)
 
     def respond(self, query: Query) -> Response:
-        """Reply to a query whose anchor says all that the person judges by.
+        """Replies to a query whose anchor contains everything that the person judges by.
 
-        For a person who judges true outcomes, or ones that the learner does not see, the anchor is
-        not enough: keep the experiences and use ``experience`` and ``answer``.
+        For a person who judges true outcomes, or outcomes that the learner does not see, keep the
+        experiences and use ``experience`` and ``answer``.
         """
         new = self.experience(query.round, query.policy)
         if query.anchor is None:
             return self.answer(query, new, None)
         if self.judges != "measured" or self.visible < self.relevant:
             raise ValueError(
-                "respond(query) needs a user who judges measured outcomes that the learner sees; "
-                f"this one judges {self.judges} outcomes and shows {self.visible} of "
-                f"{self.relevant}: use user.experience and user.answer instead"
+                "respond: expected a user who judges measured outcomes that the learner sees, "
+                f"got one who judges {self.judges} outcomes and shows {self.visible} of "
+                f"{self.relevant}; use user.experience and user.answer instead"
             )
         anchor = np.asarray(query.anchor, dtype=float)
         return self.answer(query, new, Experience(measured=anchor, true=anchor))
@@ -239,7 +241,7 @@ def sample_user(
     drift: bool = False,
     settings: UserSettings = UserSettings(),
 ) -> SimulatedUser:
-    """A person whose reward depends on ``outcome_dim`` outcomes, ``visible`` of which are shown.
+    """A person whose reward depends on ``outcome_dim`` outcomes; the learner sees ``visible``.
 
     With ``drift`` the maps of the stationary person of the same seed are the steady state, and the
     reward is normalised over the steady state's outcomes.
@@ -247,11 +249,11 @@ def sample_user(
     visible = outcome_dim if visible is None else visible
     if policy_dim < 1 or outcome_dim < 1 or visible < 1:
         raise ValueError(
-            "policy_dim, outcome_dim and visible must be at least 1, "
+            "policy_dim, outcome_dim, visible: expected at least 1 each, "
             f"got {policy_dim}, {outcome_dim}, {visible}"
         )
     if judges not in ("measured", "true"):
-        raise ValueError(f'judges must be "measured" or "true", got {judges!r}')
+        raise ValueError(f"judges: expected 'measured' or 'true', got {judges!r}")
     count = max(outcome_dim, visible)
     policies = generator(seed, 0, "calibration policies").uniform(
         size=(settings.calibration, policy_dim)

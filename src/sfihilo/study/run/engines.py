@@ -1,12 +1,12 @@
-"""Where the units run: every engine is a ``concurrent.futures.Executor``.
+"""The engines that run units: each is a ``concurrent.futures.Executor``.
 
 local   loky processes on this machine
 dask    its own local cluster, or any running scheduler
 slurm   job arrays through submitit, which keeps its own files in a folder that all nodes see;
-        its local cluster is processes of this machine, to try it where there is no Slurm
+        with cluster="local", processes of this machine, to try the engine without Slurm
 
-An executor may lose work when a worker dies. ``LOST`` names the errors that mean this; the runner
-submits such units again. Any other error is the unit's own.
+An executor may lose units when a worker dies. ``lost_errors`` lists the errors that mean this; the
+runner submits such units again. Any other error is an error of the unit.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class EngineError(ValueError):
 
 @dataclass(frozen=True)
 class Engine:
-    """Which executor to start, and with what."""
+    """Which executor to start, and its parameters."""
 
     name: EngineName = "local"
     workers: int | None = None
     scheduler: str | None = None
     folder: Path = Path("slurm")
-    cluster: str | None = None  # submitit's word: "slurm" if not said, "local" tries it without
+    cluster: str | None = None  # of submitit: "slurm" if None; "local" needs no Slurm
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -58,9 +58,9 @@ class Engine:
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"workers: expected at least 1, got {self.workers}")
         if self.scheduler is not None and self.name != "dask":
-            raise ValueError("scheduler: only the dask engine takes one")
+            raise ValueError("scheduler: only the dask engine has one")
         if self.scheduler is not None and self.workers is not None:
-            raise ValueError("workers: a running scheduler has its own, they cannot be chosen")
+            raise ValueError("workers: a running scheduler has its own, their number cannot be set")
         self._check_slurm()
 
     def _check_slurm(self) -> None:
@@ -71,27 +71,27 @@ class Engine:
         if self.cluster not in (None, "slurm", "local"):
             raise ValueError(f"cluster: expected slurm or local, got {self.cluster!r}")
         if not self.is_here and self.workers is None:
-            raise ValueError("workers: the slurm engine must be told how many units run at once")
+            raise ValueError("workers: the slurm engine needs to know how many units run at once")
 
     @property
     def is_here(self) -> bool:
-        """Whether this machine's cores do the work, and no cluster's."""
+        """Whether the units run on this machine."""
         if self.name == "slurm":
             return self.cluster == "local"
         return self.scheduler is None
 
     @property
     def shares_files(self) -> bool:
-        """Whether workers can write the results themselves; a Dask worker may be anywhere."""
+        """Whether workers can write the results themselves; Dask workers may not see the folder."""
         return self.name != "dask"
 
     @property
     def count(self) -> int:
-        """How many units run at once: as asked for, or one a core of this machine."""
+        """The number of units that run at once: `workers`, or one per core of this machine."""
         return self.workers or (os.cpu_count() or 1)
 
     def ready(self) -> int:
-        """How many units it runs at once; an EngineError when it cannot run any, and why."""
+        """The number of units that run at once; raises an EngineError if the engine cannot run."""
         if self.name == "slurm":
             if not self.is_here and not (shutil.which("srun") and shutil.which("sbatch")):
                 raise EngineError(
@@ -102,22 +102,22 @@ class Engine:
                 _submitit(self, Path(folder))
         if self.scheduler is None:
             return self.count
-        # In a thread, because a notebook's own has a running loop already.
+        # In a thread, because the thread of a notebook already runs an event loop.
         with ThreadPoolExecutor(1) as thread:
             threads = thread.submit(asyncio.run, _threads(self.scheduler)).result()
-        return max(1, threads)  # a cluster that grows with its work has no worker yet
+        return max(1, threads)  # an adaptive cluster may have no worker yet
 
     @contextmanager
     def start(self) -> Iterator[Executor]:
-        """An executor that is stopped at once, with what it is doing, when the block is left."""
+        """An executor that is stopped, with its running units, at the end of the block."""
         with {"local": _local, "dask": _dask, "slurm": _slurm}[self.name](self) as executor:
             yield executor
 
 
 def lost_errors() -> tuple[type[BaseException], ...]:
-    """Errors of an executor that say: the worker went away, not: the unit is wrong."""
+    """Errors of an executor that mean a lost worker, not a wrong unit."""
     errors: list[type[BaseException]] = [BrokenExecutor, CancelledError]
-    # An engine that was never loaded raises nothing, and loading it takes a second.
+    # An engine that was not loaded raises nothing, and loading it takes a second.
     for module, name in (
         ("distributed.scheduler", "KilledWorker"),
         ("submitit.core.utils", "UncompletedJobError"),
@@ -132,7 +132,10 @@ def _local(engine: Engine) -> Iterator[Executor]:
     import loky
 
     executor = loky.ProcessPoolExecutor(
-        max_workers=engine.count, initializer=_settle_in, initargs=(os.getpid(),), env=_ONE_THREAD
+        max_workers=engine.count,
+        initializer=_start_worker,
+        initargs=(os.getpid(),),
+        env=_ONE_THREAD,
     )
     try:
         yield executor
@@ -140,8 +143,8 @@ def _local(engine: Engine) -> Iterator[Executor]:
         executor.shutdown(wait=True, kill_workers=True)
 
 
-def _settle_in(parent: int) -> None:
-    """A worker gives way to people, leaves Ctrl-C to the runner, and does not outlive it."""
+def _start_worker(parent: int) -> None:
+    """Worker start-up: lower priority, ignore SIGINT, exit when the runner dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(5)
 
@@ -162,7 +165,7 @@ def _dask(engine: Engine) -> Iterator[Executor]:
         with Client(engine.scheduler) as client:
             yield client.get_executor(pure=False)
         return
-    # Workers must not listen to the world: the cluster is this machine's alone.
+    # Workers listen on this machine only.
     with (
         LocalCluster(
             n_workers=engine.count,
@@ -177,7 +180,7 @@ def _dask(engine: Engine) -> Iterator[Executor]:
 
 
 async def _threads(scheduler: str) -> int:
-    """How many threads the workers of a running scheduler have, if it can be reached."""
+    """The number of threads of a running scheduler's workers."""
     from distributed import Client
 
     # Asynchronous, because only such a client can be closed when it could not connect; another
@@ -205,7 +208,7 @@ def _slurm(engine: Engine) -> Iterator[Executor]:
 
 
 def _submitit(engine: Engine, folder: Path) -> Any:
-    """submitit's executor with the engine's parameters."""
+    """The executor of submitit with the engine's parameters."""
     import submitit
 
     executor = submitit.AutoExecutor(folder=folder, cluster=engine.cluster or "slurm")
@@ -215,15 +218,15 @@ def _submitit(engine: Engine, folder: Path) -> Any:
     try:
         executor.update_parameters(**{**parameters, **engine.options})
     except (AssertionError, NameError, TypeError, ValueError) as error:
-        reason = str(error).partition("\n")[0]  # a list of everything it knows follows
+        reason = str(error).partition("\n")[0]  # a list of all parameters follows
         raise EngineError(f"slurm: submitit refuses its parameters: {reason}") from error
     return executor
 
 
 class SubmititExecutor(Executor):
-    """submitit as a standard executor: submissions that come together become one job array.
+    """submitit as a standard executor: simultaneous submissions become one job array.
 
-    With a limit, no more jobs than that are under way at once.
+    limit: the largest number of jobs at once; None means no limit.
     """
 
     def __init__(
@@ -260,7 +263,7 @@ class SubmititExecutor(Executor):
         if wait:
             self._thread.join()
         if cancel_futures:
-            # Only now: the thread may have been submitting, and its last jobs must go too.
+            # Only now: the thread may have been submitting jobs that must be cancelled too.
             with self._lock:
                 jobs = list(self._running.values())
             for job in jobs:
@@ -281,7 +284,7 @@ class SubmititExecutor(Executor):
         time.sleep(self._gather)
         with self._lock:
             if len(self._waiting) != before:
-                return  # more are still coming: they belong to the same array
+                return  # more are being submitted: they belong to the same array
             taken, self._waiting = self._waiting[:room], self._waiting[room:]
             batch = [item for item in taken if item[0].set_running_or_notify_cancel()]
         if not batch:
@@ -289,7 +292,7 @@ class SubmititExecutor(Executor):
         try:
             with self._executor.batch():
                 jobs = [self._executor.submit(call) for _, call in batch]
-        except Exception as error:  # noqa: BLE001 - whoever waits for the futures must hear of it
+        except Exception as error:  # noqa: BLE001 - passed on through the futures
             for future, _ in batch:
                 future.set_exception(error)
             return
@@ -305,7 +308,7 @@ class SubmititExecutor(Executor):
                 continue
             try:
                 future.set_result(job.result())
-            except Exception as error:  # noqa: BLE001 - handed on to whoever waits
+            except Exception as error:  # noqa: BLE001 - passed on through the future
                 future.set_exception(error)
             with self._lock:
                 self._running.pop(future)

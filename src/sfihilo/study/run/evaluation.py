@@ -5,36 +5,34 @@ Notation
     gap             Delta r        (p,)         |r(phi_a) - r(phi_b)|, the true reward gap
     bins                           (p,)         which of the four gap bins a pair is in
     error           e(q)                        share of pairs that are predicted wrong
-    target          10 %                        the preference error that a crossing is about
 
 ``queries`` always counts comparisons. Round 0 only makes the first anchor, so that q queries are
-q + 1 told rounds. A learning curve has its points where ``learner.is_checkpoint(q)`` holds, and at
+q + 1 rounds. A learning curve has its points where ``learner.is_checkpoint(q)`` holds, and at
 the end of the run.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.integrate import trapezoid
 
 from sfihilo.forward import Prediction, sample
 from sfihilo.history import BoolArray, FloatArray, IntArray, generator
 from sfihilo.study.people.noise import reversal_probability
 from sfihilo.study.people.users import SimulatedUser
 
-CrossingKind = Literal["observed", "first", "extrapolated", "capped"]
-_BLOCK = 2500  # policies at once when the whole pool is scored: keeps the memory below 100 MB
+CalibrationKind = Literal["better", "answer", "clean"]
+_SUFFIX: dict[CalibrationKind, str] = {"better": "_better", "answer": "_answer", "clean": ""}
+HISTOGRAM = ("count", "confidence", "correct")
+_BLOCK = 2500  # policies per block when the whole pool is scored: keeps memory below 100 MB
 
 
 @dataclass(frozen=True)
 class EvaluationSettings:
-    """What is held out for each user; the defaults are the paper's where it says."""
+    """The held-out test set of each user; the defaults are the paper's where it states them."""
 
     gap_edges: tuple[float, ...] = (0.02, 0.04, 0.08, 0.16)  # the last bin has no upper edge
     pairs_per_bin: int = 500
@@ -66,27 +64,14 @@ class Posterior(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Test policies and pairs of one user; made once, the same for every rule and preset."""
+    """Test policies and pairs of one user, the same for every rule and preset."""
 
     policies: FloatArray
     first: FloatArray
     second: FloatArray
     bins: IntArray
     first_is_better: BoolArray
-    answered_right: FloatArray  # chance that this person's answer names the truly better side
-
-
-@dataclass(frozen=True)
-class Crossing:
-    """Where a learning curve reaches the target, and how that is known.
-
-    observed: interpolated between two checkpoints. first: the curve is below the target from its
-    first checkpoint on, which is returned. extrapolated: from the logarithmic fit. capped: the fit
-    does not fall, or reaches the target beyond the cap, which is returned.
-    """
-
-    queries: float
-    kind: CrossingKind
+    answered_right: FloatArray  # probability that the person's answer is the truly better side
 
 
 def hold_out(user: SimulatedUser, settings: EvaluationSettings) -> HeldOut:
@@ -121,7 +106,7 @@ def _binned_pairs(
     settings: EvaluationSettings,
     rng: np.random.Generator,
 ) -> Iterator[tuple[IntArray, IntArray]]:
-    """Random disjoint pairs that differ noticeably, by a gap that some bin wants; and the bin."""
+    """Yields random disjoint pairs that differ noticeably and fall into a gap bin, with the bin."""
     relevant = outcomes[:, : user.relevant]
     for _ in range(1000):
         pairs = rng.permutation(len(outcomes))[: len(outcomes) // 2 * 2].reshape(-1, 2)
@@ -132,28 +117,28 @@ def _binned_pairs(
         yield pairs[wanted], bins[wanted]
     raise ValueError(
         f"user {user.seed}: found too few pairs for {settings.pairs_per_bin} in each gap bin; "
-        "ask for fewer pairs_per_bin or more pair_policies"
+        "reduce pairs_per_bin or increase pair_policies"
     )
 
 
 def forward_rmse(
     forward: Forward, user: SimulatedUser, held_out: HeldOut, clean: FloatArray
 ) -> float:
-    """Against the current clean outcomes of the test policies, where the learner sees them."""
+    """RMSE against the current clean outcomes of the test policies, visible outcomes only."""
     error = forward.mean(held_out.policies) - user.seen(clean)
     return float(np.sqrt(np.mean(error**2)))
 
 
 def correct_probability(posterior: Posterior, user: SimulatedUser, held_out: HeldOut) -> FloatArray:
-    """q(the answer for the truly better side) for each held-out pair."""
+    """q of the answer for the truly better side, per held-out pair."""
     first = posterior.preference(user.seen(held_out.first), user.seen(held_out.second))
     return np.where(held_out.first_is_better, first, 1 - first)
 
 
 def better_probability(posterior: Posterior, user: SimulatedUser, held_out: HeldOut) -> FloatArray:
-    """The probability that the truly better side is better: the answer's noise left out.
+    """The predicted probability that the truly better side is better, without answer noise.
 
-    Held-out labels are clean, so this is what they calibrate; q is for answers, which are noisy.
+    Held-out labels are clean, so this is the probability that they calibrate; q predicts answers.
     """
     first = posterior.better(user.seen(held_out.first), user.seen(held_out.second))
     return np.where(held_out.first_is_better, first, 1 - first)
@@ -166,10 +151,10 @@ def preference_errors(correct: FloatArray, bins: IntArray) -> FloatArray:
 
 
 def reliability(correct: FloatArray, count: int, truth: FloatArray | float = 1.0) -> FloatArray:
-    """Rows (pairs, mean confidence, share correct), one for each bin of confidence in [0.5, 1].
+    """Rows (pairs, mean confidence, share correct), one per bin of confidence in [0.5, 1].
 
-    ``truth``: how often the truly better side is what is to be predicted; for a person's answers,
-    less than always.
+    ``truth``: the probability that the label is the truly better side; below 1 for a person's
+    answers.
     """
     confidence = np.maximum(correct, 1 - correct)
     right = np.where(correct > 0.5, truth, np.where(correct == 0.5, 0.5, 1 - np.asarray(truth)))
@@ -188,6 +173,16 @@ def calibration_error(table: FloatArray) -> float:
     return float(np.sum(counts * np.abs(confidence - right)) / counts.sum())
 
 
+def calibration_metric(kind: CalibrationKind) -> str:
+    """The name under which a user's calibration error is stored."""
+    return f"ece{_SUFFIX[kind]}"
+
+
+def histogram_metric(kind: CalibrationKind, index: int, column: str) -> str:
+    """The name under which a column of a bin of the reliability table is stored."""
+    return f"reliability{_SUFFIX[kind]}_{index:02d}_{column}"
+
+
 def final_policy_gap(
     forward: Forward,
     posterior: Posterior,
@@ -195,7 +190,7 @@ def final_policy_gap(
     round: int,
     settings: EvaluationSettings,
 ) -> float:
-    """app:policy-reward-gap: clean reward lost by trusting the learned models on a fixed pool."""
+    """app:policy-reward-gap: clean reward lost when the learned models choose from a pool."""
     dim = user.outcome_map.heads[0].frequencies.shape[1]
     pool = generator(user.seed, 0, "evaluation pool").uniform(size=(settings.pool_policies, dim))
     rng = generator(user.seed, 0, "evaluation pool outcomes")
@@ -210,46 +205,3 @@ def final_policy_gap(
         rewards = posterior.mean_reward(outcomes.reshape(-1, shape[-1]))
         value[rows] = rewards.reshape(shape[:2]).mean(axis=0)
     return float(clean.max() - clean[np.argmax(value)])
-
-
-def queries_to_target(
-    queries: ArrayLike, errors: ArrayLike, target: float = 0.10, cap: float = 1e4
-) -> Crossing:
-    """q_10%: the observed crossing when there is one, otherwise that of a logarithmic fit."""
-    q, e = np.asarray(queries, dtype=float), np.asarray(errors, dtype=float)
-    if q.ndim != 1 or q.shape != e.shape or q.size == 0 or not np.all(np.diff(q) > 0):
-        raise ValueError(
-            "expected a learning curve with increasing queries and as many errors, "
-            f"got shapes {q.shape} and {e.shape}"
-        )
-    if e[0] <= target:
-        return Crossing(float(q[0]), "first")
-    below = np.flatnonzero((e[:-1] > target) & (e[1:] <= target))
-    if below.size:
-        i = int(below[0])
-        share = (target - e[i]) / (e[i + 1] - e[i])
-        crossing = q[i] + share * (q[i + 1] - q[i])  # eq:app_linear_crossing
-        return Crossing(float(crossing), "observed")
-    slope, intercept = log_fit(q, e)
-    if slope >= 0:
-        return Crossing(cap, "capped")
-    exponent = (target - intercept) / slope
-    if exponent > math.log1p(cap):
-        return Crossing(cap, "capped")
-    crossing = math.expm1(exponent)  # eq:app_logfit_crossing
-    # A fit may cross before the data end, where the curve itself was still above the target.
-    return Crossing(max(crossing, float(q[-1])), "extrapolated")
-
-
-def log_fit(queries: ArrayLike, errors: ArrayLike) -> tuple[float, float]:
-    """Least-squares slope a and intercept b of the logarithmic learning curve."""
-    q, e = np.asarray(queries, dtype=float), np.asarray(errors, dtype=float)
-    if q.size < 2:
-        return 0.0, float(e[0])
-    slope, intercept = np.polyfit(np.log1p(q), e, 1)  # eq:app_logfit_error
-    return float(slope), float(intercept)
-
-
-def area_under_curve(queries: ArrayLike, values: ArrayLike) -> float:
-    """Trapezoidal area over queries, from the first checkpoint to the last (RMSE AUC)."""
-    return float(trapezoid(np.asarray(values, dtype=float), np.asarray(queries, dtype=float)))

@@ -1,7 +1,7 @@
-"""Only one run at a time fills a folder: an advisory lock that the system releases by itself.
+"""An advisory lock per results folder, so that only one run at a time fills it.
 
-Two runs would not harm each other (results are renamed into place when whole), only do the same
-work twice. The lock belongs to the process that hands out the units, never to its workers.
+Two runs would not damage results (files are renamed into place when complete), but compute the same
+units twice. The process that distributes the units holds the lock, never its workers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ class FolderBusyError(ValueError):
 
 @contextmanager
 def only_run(folder: Path) -> Iterator[None]:
-    """Held while units are computed; refused at once when another run holds it.
+    """Holds the lock; raises FolderBusyError if another run holds it.
 
-    The lock goes when its holder ends, however it ends. The file stays, because removing it could
-    give the lock to two runs at once.
+    The system releases the lock when its holder ends, however it ends. The file stays, because
+    removing it could give the lock to two runs at once.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("a+") as file:
-        if not _taken(file):
+        if not _acquired(file):
             file.seek(0)
             holder = file.read().strip() or "unknown"
             raise FolderBusyError(
@@ -40,8 +40,8 @@ def only_run(folder: Path) -> Iterator[None]:
         yield
 
 
-def _taken(file: IO[str]) -> bool:
-    """Take the lock if nobody has it. A system without such locks is no reason not to run."""
+def _acquired(file: IO[str]) -> bool:
+    """Whether the lock was acquired; always true on a system without such locks."""
     try:
         import fcntl
 

@@ -1,6 +1,6 @@
 """One unit of the study, start to end: the learner's own four functions drive a simulated user.
 
-The result is a tidy table with one row a (query, metric). Its metrics:
+The result is a tidy table with one row per (query, metric). Its metrics:
 
     forward_rmse                      against the clean current map, visible outcomes
     preference_error, _gap1 .. _gap4  balanced over the four bins, and in each
@@ -11,8 +11,8 @@ The result is a tidy table with one row a (query, metric). Its metrics:
     ece_better                        of the probability that one side is truly better
     reliability_NN_count, _confidence, _correct          the histogram behind ece, at a few
     reliability_answer_NN_count, ..._better_NN_...       checkpoints, and behind the other two
-    length_scale, ridge, log_sharpness             what the models settled on
-    decay_time, bandwidth                          the same, for recency-weighted variants
+    length_scale, ridge, log_sharpness             hyperparameters in use
+    decay_time, bandwidth                          the same, of recency-weighted variants
     final_policy_gap                  at the end only
 """
 
@@ -25,16 +25,21 @@ import pandas as pd
 
 from sfihilo.history import FloatArray
 from sfihilo.learner import State, ask, begin, is_checkpoint, tell
+from sfihilo.settings import Settings
 from sfihilo.study.design.conditions import Unit, derived_seed, learner_settings, simulated_user
 from sfihilo.study.people.users import Experience, SimulatedUser
 from sfihilo.study.run.evaluation import (
+    HISTOGRAM,
+    CalibrationKind,
     EvaluationSettings,
     HeldOut,
     better_probability,
     calibration_error,
+    calibration_metric,
     correct_probability,
     final_policy_gap,
     forward_rmse,
+    histogram_metric,
     hold_out,
     preference_errors,
     reliability,
@@ -46,12 +51,12 @@ Metric = tuple[str, float]
 def run_unit(unit: Unit) -> pd.DataFrame:
     """Columns query, metric, value: the whole learning curve of one unit."""
     if unit.queries < 1:
-        raise ValueError(f"expected at least one query, got {unit.queries}")
+        raise ValueError(f"queries: expected at least one query, got {unit.queries}")
     user = simulated_user(unit)
     held_out = hold_out(user, unit.evaluation)
     stationary = user.outcomes(held_out.policies) if user.initial_map is None else None
     rows: list[tuple[int, str, float]] = []
-    for query, state in interaction(unit, user):
+    for query, state in unit_interaction(unit, user):
         if query == unit.queries or (query > 0 and is_checkpoint(query)):
             clean = user.outcomes(held_out.policies, query) if stationary is None else stationary
             metrics = [
@@ -66,11 +71,13 @@ def run_unit(unit: Unit) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["query", "metric", "value"])
 
 
-def interaction(unit: Unit, user: SimulatedUser) -> Iterator[tuple[int, State]]:
-    """The states after 0, 1, 2, ... comparisons. Round 0 makes the anchor of the first."""
-    state = begin(learner_settings(unit), derived_seed(unit.study_seed, unit.user, "learner"))
+def interaction(
+    settings: Settings, seed: int, user: SimulatedUser, queries: int
+) -> Iterator[tuple[int, State]]:
+    """Yields the states after 0, 1, 2, ... comparisons. Round 0 makes the first anchor."""
+    state = begin(settings, seed)
     previous: Experience | None = None
-    for round in range(unit.queries + 1):
+    for round in range(queries + 1):
         query = ask(state)
         new = user.experience(round, query.policy)
         state = tell(state, query, user.answer(query, new, previous))
@@ -78,40 +85,47 @@ def interaction(unit: Unit, user: SimulatedUser) -> Iterator[tuple[int, State]]:
         yield round, state
 
 
+def unit_interaction(unit: Unit, user: SimulatedUser) -> Iterator[tuple[int, State]]:
+    """The interaction of a unit's learner with its user."""
+    seed = derived_seed(unit.study_seed, unit.user, "learner")
+    return interaction(learner_settings(unit), seed, user, unit.queries)
+
+
 def inverse_metrics(
     state: State, user: SimulatedUser, held_out: HeldOut, query: int, unit: Unit
 ) -> list[Metric]:
-    """How well the reward posterior predicts the held-out pairs."""
+    """The errors of the reward posterior on the held-out pairs."""
     settings = unit.evaluation
     correct = correct_probability(state.posterior(), user, held_out)
     errors = preference_errors(correct, held_out.bins)
     metrics = [("preference_error", float(errors.mean()))]
     metrics += [(f"preference_error_gap{i + 1}", float(error)) for i, error in enumerate(errors)]
-    # Every bin holds equally many pairs, so that the plain mean is the balanced one.
+    # Every bin contains the same number of pairs, so the plain mean is balanced.
     metrics.append(("preference_loss", float(np.mean(1 - correct))))
     better = better_probability(state.posterior(), user, held_out)
-    for kind, probability, truth in (
-        ("", correct, 1.0),
-        ("_answer", correct, held_out.answered_right),
-        ("_better", better, 1.0),
-    ):
+    predictions: tuple[tuple[CalibrationKind, FloatArray, FloatArray | float], ...] = (
+        ("clean", correct, 1.0),
+        ("answer", correct, held_out.answered_right),
+        ("better", better, 1.0),
+    )
+    for kind, probability, truth in predictions:
         table = reliability(probability, settings.reliability_bins, truth)
-        metrics.append((f"ece{kind}", calibration_error(table)))
+        metrics.append((calibration_metric(kind), calibration_error(table)))
         if query in settings.reliability_at or query == unit.queries:
-            metrics += list(_reliability_metrics(table, f"reliability{kind}"))
+            metrics += list(_histogram_metrics(table, kind))
     return metrics
 
 
-def _reliability_metrics(table: FloatArray, prefix: str) -> Iterator[Metric]:
-    for index, (count, confidence, correct) in enumerate(table):
-        if count:
-            yield f"{prefix}_{index:02d}_count", float(count)
-            yield f"{prefix}_{index:02d}_confidence", float(confidence)
-            yield f"{prefix}_{index:02d}_correct", float(correct)
+def _histogram_metrics(table: FloatArray, kind: CalibrationKind) -> Iterator[Metric]:
+    """The bins of a reliability table that contain pairs."""
+    for index, row in enumerate(table):
+        if row[0]:
+            for column, value in zip(HISTOGRAM, row, strict=True):
+                yield histogram_metric(kind, index, column), float(value)
 
 
 def chosen(state: State) -> list[Metric]:
-    """Hyperparameters in force, to explain a curve that surprises."""
+    """The hyperparameters in use, to explain unexpected curves."""
     metrics = [
         ("length_scale", float(state.forward.hyper.length_scale)),
         ("ridge", float(state.forward.hyper.ridge)),

@@ -1,13 +1,13 @@
-"""Results on disk: one Parquet file a unit, renamed into place when whole: existing means done.
+"""Results on disk: one Parquet file per unit, renamed into place: existing means done.
 
-    <results>/units/<preset>/<unit>.parquet     raw, one a unit, not committed
-    <results>/<preset>/<condition>.parquet      packed, one a condition, small enough to commit
+    <results>/units/<preset>/<unit>.parquet     raw, one per unit, not committed
+    <results>/<preset>/<condition>.parquet      packed, one per condition, small enough to commit
     <results>/<preset>/study.json               what all units share: queries, seed, preset ...
-    <results>/<preset>/timings.jsonl            wall time, kept out of the reproducible tables
+    <results>/<preset>/timings.jsonl            wall times, which are not reproducible
     <results>/units/<preset>/.lock              held by the run that fills the folder (`lock.py`)
 
-A unit counts as done when it is whole in either place. The schema of each table carries the
-version, the commit, the settings, the seeds and the environment that made it.
+A unit is done if it is complete in either place. The schema of each table contains the version, the
+commit, the settings, the seeds and the environment that computed it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sfihilo.study.design.conditions import Unit
-from sfihilo.study.run.provenance import SHARED, shared
+from sfihilo.study.run.description import SHARED, shared
 
 _META = b"sfihilo"
 COLUMNS = ("preset", "condition", "rule", "user", "query", "metric", "value")
 
 
 def encode(table: pd.DataFrame, about: Mapping[str, Any]) -> bytes:
-    """A Parquet file as bytes: the same table and description give the same bytes."""
+    """A Parquet file as bytes; the same table and description give the same bytes."""
     fields: list[tuple[str, pa.DataType]] = [
         ("query", pa.int32()),
         ("metric", pa.string()),
@@ -46,7 +46,7 @@ def encode(table: pd.DataFrame, about: Mapping[str, Any]) -> bytes:
 
 def _parquet(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    # Values have random low digits, which a dictionary cannot shorten but byte streams can.
+    # Values have random low digits, which byte streams compress and a dictionary does not.
     pq.write_table(
         table,
         sink,
@@ -59,7 +59,7 @@ def _parquet(table: pa.Table) -> bytes:
 
 
 class DamagedError(ValueError):
-    """A file that was whole once, since files are renamed into place, and is not any more."""
+    """A file is not complete, although files are renamed into place when complete."""
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def decode(path: Path) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """A stored table and what it says about itself."""
+    """A stored table and its description."""
     table = _table(path)
     return table.to_pandas(), _about(path, table.schema)
 
@@ -86,7 +86,7 @@ def _table(path: Path) -> pa.Table:
 
 
 def _own_about(path: Path) -> dict[str, Any]:
-    """What a file says about itself, without reading its table."""
+    """The description in a file, without reading its table."""
     with _reading(path):
         schema = pq.read_schema(path)
     return _about(path, schema)
@@ -101,7 +101,7 @@ def _about(path: Path, schema: pa.Schema) -> dict[str, Any]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Either the whole file is there under its name, or nothing is."""
+    """Writes the whole file under its name, or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".partial")
     try:
@@ -116,7 +116,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)  # the rename itself must survive a power cut too
+        os.fsync(folder)  # the rename must survive a power failure too
     finally:
         os.close(folder)
 
@@ -151,21 +151,21 @@ class Store:
         write_atomically(self.path(unit), content)
 
     def has(self, unit: Unit) -> bool:
-        """Whether its own file is there, and whole as far as its end can tell."""
+        """Whether the unit's own file exists and its end is intact."""
         return _is_whole(self.path(unit))
 
     def done(self) -> set[str]:
-        """Keys of the units that need not be run again."""
+        """Keys of the units that are stored."""
         keys = {path.stem for path in self.units.glob("*.parquet") if _is_whole(path)}
         for path in sorted(self.packed.glob("*.parquet")):
             keys.update(about["key"] for about in _packed_units(path))
         return keys
 
     def agree(self, unit: Unit) -> None:
-        """Refuse to mix units of different budgets, seeds or evaluations in one folder."""
+        """Refuses to mix units of different budgets, seeds or evaluations in one folder."""
         wanted = json.loads(json.dumps(shared(unit)))
         found = self.common()
-        # A folder of an older version may not say all that is said today.
+        # A folder of an older version may not state everything.
         names = [name for name in wanted if name in found and found[name] != wanted[name]]
         if names:
             raise ValueError(
@@ -176,7 +176,7 @@ class Store:
         self._note_study(wanted)
 
     def common(self) -> dict[str, Any]:
-        """What all units share, by study.json, or else as far as they say so themselves."""
+        """What all units share, from study.json, or else from the units' own descriptions."""
         if self.study.exists():
             with _reading(self.study):
                 noted: dict[str, Any] = json.loads(self.study.read_text())
@@ -189,7 +189,7 @@ class Store:
             write_atomically(self.study, text.encode())
 
     def note_timing(self, unit: Unit, seconds: float) -> None:
-        """Wall time of a unit, one line each; never part of the reproducible tables."""
+        """Appends the wall time of a unit; times are never part of the reproducible tables."""
         self.timings.parent.mkdir(parents=True, exist_ok=True)
         line = {
             "condition": unit.condition.name,
@@ -198,7 +198,7 @@ class Store:
             "queries": unit.queries,
             "seconds": round(seconds, 3),
         }
-        # A kill may have cut the last line short: begin on a new one.
+        # A kill may have truncated the last line: begin on a new one.
         cut = self.timings.exists() and not self.timings.read_text().endswith("\n")
         with self.timings.open("a") as file:
             file.write(("\n" if cut else "") + json.dumps(line) + "\n")
@@ -212,11 +212,11 @@ class Store:
             try:
                 found.append(json.loads(line))
             except json.JSONDecodeError:
-                continue  # a line that a kill cut short; only an estimate is lost
+                continue  # a line truncated by a kill; only an estimate is lost
         return found
 
     def origins(self) -> set[tuple[str, str, str]]:
-        """Version, commit and processor behind all units that are stored."""
+        """The versions, commits and processors that computed the stored units."""
         return {
             (about["version"], about["commit"], about["environment"]["cpu"])
             for about in self._abouts()
@@ -224,7 +224,7 @@ class Store:
         }
 
     def _abouts(self) -> list[dict[str, Any]]:
-        """What all stored units say about themselves, packed ones first."""
+        """The descriptions of all stored units, packed ones first."""
         packed = [about for path in _sorted(self.packed) for about in _packed_units(path)]
         return packed + [_own_about(path) for path in _sorted(self.units)]
 
@@ -242,10 +242,10 @@ class Store:
         return table.sort_values(order, kind="stable", ignore_index=True)[list(COLUMNS)]
 
     def pack(self) -> list[Path]:
-        """Fold the raw units into one small table a condition; raw files stay where they are.
+        """Packs the raw units into one small table per condition; raw files stay.
 
-        Units may have been brought here from elsewhere without their study.json: then they give it,
-        unless they are of an older version, which says less.
+        If study.json is missing (units were copied from elsewhere), it is written from the units,
+        unless they are of an older version, which states less.
         """
         common = _common([self.common(), *self._abouts()])
         raw = [decode(path) for path in _sorted(self.units)]
@@ -264,7 +264,7 @@ class Store:
 
 
 def _common(abouts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What these descriptions say of the study as a whole; refuses those of two studies."""
+    """What the descriptions have in common; refuses descriptions of two studies."""
     common: dict[str, Any] = {}
     for about in abouts:
         for name in SHARED:
@@ -288,7 +288,7 @@ def read_results(results: Path) -> pd.DataFrame:
 
 
 def export(results: Path, out: Path) -> list[Path]:
-    """One CSV file a preset and condition."""
+    """Writes one CSV file per preset and condition."""
     results_table = read_results(results)
     out.mkdir(parents=True, exist_ok=True)
     written = []
@@ -300,7 +300,7 @@ def export(results: Path, out: Path) -> list[Path]:
 
 
 def _is_whole(path: Path) -> bool:
-    """A file that is cut short has lost its end, and with it what it says about itself."""
+    """Whether the end of a file, which contains its description, is intact."""
     try:
         _own_about(path)
     except ValueError:
@@ -319,7 +319,7 @@ def _labelled(table: pd.DataFrame, about: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def _without(table: pd.DataFrame, keys: set[tuple[str, str, int]]) -> pd.DataFrame:
-    """Rows of the units that are not in ``keys``: a raw file replaces its packed copy."""
+    """Rows of the units that are not in ``keys``; a raw file replaces its packed copy."""
     if not keys:
         return table
     names = zip(table["condition"], table["rule"], table["user"], strict=True)
@@ -357,7 +357,7 @@ def _pack(path: Path, fresh: list[tuple[pd.DataFrame, dict[str, Any]]]) -> bytes
 
 
 def _fold(abouts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Descriptions of many units without repeating what they share."""
+    """Descriptions of many units, with shared parts stored once."""
     own = ("key", "user", "user_seed", "learner_seed")
     common: list[dict[str, Any]] = []
     units = []

@@ -1,4 +1,4 @@
-"""The default preset against the paper's in every condition: where it is better, where worse."""
+"""The default preset against the paper's in every condition."""
 
 from __future__ import annotations
 
@@ -7,32 +7,28 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from sfihilo.study.analysis.calibration import calibration_end
 from sfihilo.study.analysis.compare import differences
-from sfihilo.study.analysis.measures import Results
+from sfihilo.study.analysis.measures import ERROR_AREA, FORWARD_AREA, POLICY_GAP, Results
 from sfihilo.study.analysis.statistics import stars
-from sfihilo.study.design.panels import condition_labels, own_rule
+from sfihilo.study.design.panels import condition_labels, preset_rule
 from sfihilo.study.figures import style
 
-SHOWN = {
-    "preference_error_auc": "preference error",
-    "forward_rmse_auc": "forward error",
-    "final_policy_gap": "reward missed",
-    "ece_end": "calibration error",
-}
+DRAWN = (ERROR_AREA, FORWARD_AREA, POLICY_GAP, calibration_end("clean"))
 _HEAD, _LINE = 0.95, 0.19  # inches
 
 
 def preset_conditions(results: Results) -> Figure:
-    """Paired change of each measure from the paper's preset, a line for each condition."""
+    """Paired change of each measure from the paper's preset, one line per condition."""
     table = own_differences(results)
     labels = condition_labels()
     places = [name for name in labels if name in set(table["condition"])]
     with style.styled():
         figure = style.new_figure(style.FULL_WIDTH, _HEAD + _LINE * max(4, len(places)))
-        row = figure.subplots(1, len(SHOWN), sharey=True)
-        for axes, (metric, title) in zip(row, SHOWN.items(), strict=True):
-            axes.set_title(title)
-            draw_changes(axes, table[table["metric"] == metric], places)
+        row = figure.subplots(1, len(DRAWN), sharey=True)
+        for axes, measure in zip(row, DRAWN, strict=True):
+            axes.set_title(measure.short)
+            draw_changes(axes, table[table["metric"] == measure.name], places)
         style.label_leftmost(row)
         if places:
             users = table.groupby("condition")["users"].max()
@@ -50,14 +46,14 @@ def preset_conditions(results: Results) -> Figure:
 
 def own_differences(results: Results) -> pd.DataFrame:
     """Default minus paper by each preset's own rule, with the correction over all conditions."""
-    rules = own_rule("paper"), own_rule("default")
+    rules = preset_rule("paper"), preset_rule("default")
     if {"paper", "default"} - set(results.presets):
         return pd.DataFrame(columns=["condition", "metric"])
-    return differences(results.only("paper"), results.only("default"), tuple(SHOWN), rules)
+    return differences(results.only("paper"), results.only("default"), DRAWN, rules)
 
 
 def draw_changes(axes: Axes, rows: pd.DataFrame, places: list[str]) -> None:
-    """One measure: a point and its interval for each condition, stars where it is significant."""
+    """One measure: a point with its interval per condition, and stars if it is significant."""
     if rows.empty:
         style.not_run(axes)
         return
@@ -65,7 +61,7 @@ def draw_changes(axes: Axes, rows: pd.DataFrame, places: list[str]) -> None:
     # A mean of zero has no relative change: its line stays empty.
     for row in rows[rows["condition"].isin(places) & rows["change"].notna()].itertuples():
         height, mean = places.index(row.condition), float(row.first)
-        colour = verdict(row.low, row.high, row.users)
+        colour = change_colour(row.low, row.high, row.users)
         low, here, high = (100 * float(x) / mean for x in (row.low, row.difference, row.high))
         axes.plot([low, high], [height, height], color=colour, linewidth=1.2)
         axes.plot([here], [height], color=colour, marker="o", markersize=3.2)
@@ -79,14 +75,16 @@ def draw_changes(axes: Axes, rows: pd.DataFrame, places: list[str]) -> None:
             color=colour,
         )
     low, high = axes.get_xlim()
-    axes.set_xlim(min(low, -1), max(high, 1))  # less than a percent is nothing to look at
+    axes.set_xlim(
+        min(low, -1), max(high, 1)
+    )  # a change below one percent is not worth a wider axis
     axes.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10], integer=True))
     axes.xaxis.set_major_formatter(PercentFormatter(decimals=0))
     axes.grid(axis="y", color=style.LIGHT, linewidth=0.4)
 
 
-def verdict(low: float, high: float, users: int) -> str:
-    """Green for better, red for worse, grey where the interval, or a single user, cannot say."""
+def change_colour(low: float, high: float, users: int) -> str:
+    """Green for better, red for worse, grey if the interval contains zero or has one user."""
     if users < 2 or low <= 0 <= high:
         return style.GREY
     return style.GREEN if high < 0 else style.RED

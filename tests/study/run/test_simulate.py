@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sfihilo.study.design.conditions import Condition, learner_settings, simulated_user
-from sfihilo.study.run.simulate import interaction, run_unit
+from sfihilo.study.run.simulate import run_unit, unit_interaction
 from tests.study.tiny import TINY, tiny_unit
 
 
@@ -34,14 +34,14 @@ def test_the_balanced_error_is_the_mean_of_the_bins() -> None:
 
 def test_queries_count_comparisons() -> None:
     unit = tiny_unit(queries=3)
-    states = list(interaction(unit, simulated_user(unit)))
+    states = list(unit_interaction(unit, simulated_user(unit)))
     assert [count for count, _ in states] == [0, 1, 2, 3]
     for count, state in states:
         assert len(state.history) == count + 1
         assert len(state.history.preference_data().labels) == count
 
 
-def test_the_loop_is_the_standard_one_for_a_standard_person() -> None:
+def test_interaction_equals_ask_and_tell_with_respond() -> None:
     from sfihilo import ask, begin, tell
     from sfihilo.study.design.conditions import derived_seed
 
@@ -51,7 +51,7 @@ def test_the_loop_is_the_standard_one_for_a_standard_person() -> None:
     for _ in range(7):
         query = ask(state)
         state = tell(state, query, user.respond(query))
-    *_, (_, last) = interaction(unit, user)
+    *_, (_, last) = unit_interaction(unit, user)
     np.testing.assert_array_equal(state.history.policies, last.history.policies)
     assert state.history.choices == last.history.choices
 
@@ -71,7 +71,7 @@ def test_the_loop_is_the_standard_one_for_a_standard_person() -> None:
     ],
     ids=lambda condition: condition.recency + str(condition.visible),
 )
-def test_every_kind_of_condition_runs(condition: Condition) -> None:
+def test_unit_of_every_kind_of_condition_gives_finite_metrics(condition: Condition) -> None:
     table = run_unit(tiny_unit(condition=condition, queries=17))
     assert np.isfinite(table["value"]).all()
     names = set(table["metric"])
@@ -80,16 +80,16 @@ def test_every_kind_of_condition_runs(condition: Condition) -> None:
 
 def test_the_learner_of_missing_outcomes_never_sees_them() -> None:
     unit = tiny_unit(condition=replace(TINY, outcome_dim=3, missing=2), queries=4)
-    *_, (_, last) = interaction(unit, simulated_user(unit))
+    *_, (_, last) = unit_interaction(unit, simulated_user(unit))
     assert last.history.outcomes.shape == (5, 1)
 
 
-def test_more_queries_teach() -> None:
+def test_forward_error_falls_with_more_queries() -> None:
     table = run_unit(tiny_unit("random", queries=75))
     errors = table[table["metric"] == "forward_rmse"].set_index("query")["value"]
     assert errors[75] < errors[16]
 
 
-def test_a_study_without_queries_is_refused() -> None:
+def test_unit_without_queries_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one query"):
         run_unit(tiny_unit(queries=0))

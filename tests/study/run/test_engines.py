@@ -17,16 +17,16 @@ import pytest
 from sfihilo.study.design.conditions import Unit
 from sfihilo.study.run import engines
 from sfihilo.study.run.engines import Engine, EngineError, SubmititExecutor, lost_errors
-from sfihilo.study.run.runner import run
+from sfihilo.study.run.runner import Silent
 from sfihilo.study.run.store import Store
-from tests.study.tiny import PROVENANCE, children_named, contents, tiny_units
+from tests.study.tiny import children_named, contents, run_units, tiny_units
 
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """What the local engine makes of the tiny study."""
     store = Store(tmp_path_factory.mktemp("local"), "paper")
-    assert not run(tiny_units(2), store, Engine(workers=2), provenance=PROVENANCE).failed
+    assert not run_units(tiny_units(2), store, Engine(workers=2)).failed
     return contents(store)
 
 
@@ -36,7 +36,7 @@ def of_first_user(stored: dict[str, bytes]) -> dict[str, bytes]:
     return chosen
 
 
-class KillsOneWorker:
+class KillsOneWorker(Silent):
     """After the first unit, kills the Dask worker process that is not the nanny's own."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class KillsOneWorker:
 
 def test_dask_with_a_worker_killed_equals_local(tmp_path: Path, local: dict[str, bytes]) -> None:
     store, killer = Store(tmp_path, "paper"), KillsOneWorker()
-    report = run(tiny_units(2), store, Engine("dask", workers=2), killer, provenance=PROVENANCE)
+    report = run_units(tiny_units(2), store, Engine("dask", workers=2), killer)
     assert not report.failed
     assert killer.killed
     assert contents(store) == local
@@ -68,11 +68,11 @@ def test_dask_on_a_running_scheduler_equals_local(tmp_path: Path, local: dict[st
         store = Store(tmp_path, "paper")
         engine = Engine("dask", scheduler=cluster.scheduler_address)
         assert engine.ready() == 1
-        assert not run(tiny_units(1), store, engine, provenance=PROVENANCE).failed
+        assert not run_units(tiny_units(1), store, engine).failed
     assert contents(store) == of_first_user(local)
 
 
-def test_a_schedulers_own_threads_are_counted() -> None:
+def test_running_scheduler_is_ready_with_the_threads_of_its_workers() -> None:
     from distributed import LocalCluster
 
     with LocalCluster(
@@ -104,7 +104,7 @@ def test_a_scheduler_that_cannot_be_reached_is_named(
         pass
 
 
-def test_this_machine_is_ready_with_as_many_as_asked() -> None:
+def test_engine_on_this_machine_is_ready_with_the_requested_workers() -> None:
     assert Engine(workers=3).ready() == 3
     assert Engine().ready() == os.cpu_count()
     assert Engine("dask", workers=3).ready() == 3
@@ -123,7 +123,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("slurm")
-def test_slurm_is_told_how_many_run_at_once(tmp_path: Path) -> None:
+def test_slurm_array_parallelism_is_the_number_of_workers(tmp_path: Path) -> None:
     engine = Engine("slurm", workers=40, folder=tmp_path / "jobs", options={"slurm_time": 60})
     assert engine.ready() == 40
     assert not engine.folder.exists()
@@ -136,7 +136,7 @@ def test_slurm_is_told_how_many_run_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["srun", "sbatch"])
 @pytest.mark.usefixtures("slurm")
-def test_without_slurm_nothing_is_started_in_its_place(tmp_path: Path, missing: str) -> None:
+def test_slurm_engine_without_slurm_is_refused(tmp_path: Path, missing: str) -> None:
     (tmp_path / "bin" / missing).unlink()
     with pytest.raises(EngineError, match="there is no Slurm here"):
         Engine("slurm", workers=2).ready()
@@ -189,7 +189,7 @@ class Job:
 
 
 @pytest.mark.parametrize(("limit", "most"), [(1, 1), (2, 2), (None, 5), (9, 5)])
-def test_submitit_has_no_more_under_way_than_its_limit(limit: int | None, most: int) -> None:
+def test_submitit_runs_at_most_its_limit_of_jobs(limit: int | None, most: int) -> None:
     jobs = Jobs()
     with SubmititExecutor(jobs, limit=limit, gather=0.01, poll=0.01) as executor:
         futures = [executor.submit(pow, 2, exponent) for exponent in range(5)]
@@ -221,7 +221,7 @@ class CancelledJob(Job):
         self.jobs.cancelled.append(check)
 
 
-def test_a_job_that_is_being_submitted_while_all_stops_is_cancelled_too() -> None:
+def test_submitit_job_submitted_during_shutdown_is_cancelled() -> None:
     jobs = SlowJobs()
     executor = SubmititExecutor(jobs, gather=0.01, poll=0.01)
     executor.submit(pow, 2, 5)
@@ -233,7 +233,7 @@ def test_a_job_that_is_being_submitted_while_all_stops_is_cancelled_too() -> Non
 def test_submitit_equals_local(tmp_path: Path, local: dict[str, bytes]) -> None:
     store = Store(tmp_path / "results", "paper")
     engine = Engine("slurm", folder=tmp_path / "jobs", cluster="local")
-    report = run(tiny_units(1), store, engine, provenance=PROVENANCE)
+    report = run_units(tiny_units(1), store, engine)
     assert not report.failed
     assert contents(store) == of_first_user(local)
 
@@ -274,13 +274,13 @@ def submitit_processes() -> list[psutil.Process]:
     return children_named("submitit")
 
 
-def test_local_workers_use_one_thread_and_give_way() -> None:
+def test_local_workers_use_one_thread_and_low_priority() -> None:
     with Engine(workers=1).start() as executor:
         assert executor.submit(os.getenv, "OPENBLAS_NUM_THREADS").result() == "1"
         assert executor.submit(os.nice, 0).result() >= 5
 
 
-def test_a_lost_worker_is_told_from_a_wrong_unit() -> None:
+def test_lost_errors_contain_dead_workers_but_no_errors_of_units() -> None:
     with Engine(workers=1).start() as executor:
         assert isinstance(executor.submit(os._exit, 1).exception(), lost_errors())
     with Engine(workers=1).start() as executor:
@@ -300,6 +300,6 @@ def test_a_lost_worker_is_told_from_a_wrong_unit() -> None:
         ({"name": "slurm"}, "how many units run at once"),
     ],
 )
-def test_impossible_engines_are_refused(arguments: dict[str, object], message: str) -> None:
+def test_engine_with_wrong_arguments_is_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Engine(**arguments)  # type: ignore[arg-type]

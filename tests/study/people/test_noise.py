@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sfihilo.study.people.noise import (
     NoiseLevels,
     evaluate_rewards,
-    execute,
     measure,
+    perturb,
     reversal_probability,
 )
 
@@ -48,27 +48,27 @@ def test_without_reward_noise_nothing_is_reversed() -> None:
 def test_noisy_policies_and_outcomes_stay_in_the_unit_cube(scale: float, seed: int) -> None:
     levels, rng = NoiseLevels().scaled(scale), np.random.default_rng(seed)
     corners = np.array([[0.0, 1.0, 0.5]] * 20)
-    for noisy in (execute(corners, levels, rng), measure(corners, levels, rng)):
+    for noisy in (perturb(corners, levels, rng), measure(corners, levels, rng)):
         assert noisy.min() >= 0
         assert noisy.max() <= 1
 
 
-def test_standard_deviations_away_from_the_border() -> None:
+def test_noise_far_from_the_cube_faces_has_its_standard_deviation() -> None:
     middle, rng = np.full(50_000, 0.5), np.random.default_rng(2)
-    assert execute(middle, NoiseLevels(), rng).std() == pytest.approx(0.02, rel=0.02)
+    assert perturb(middle, NoiseLevels(), rng).std() == pytest.approx(0.02, rel=0.02)
     assert measure(middle, NoiseLevels(), rng).std() == pytest.approx(0.05, rel=0.02)
     assert evaluate_rewards(middle, NoiseLevels(), rng).std() == pytest.approx(0.02, rel=0.02)
 
 
-def test_scaling_scales_all_three_and_zero_is_silence() -> None:
+def test_scaled_levels_multiply_all_three_and_zero_removes_noise() -> None:
     assert NoiseLevels().scaled(2) == NoiseLevels(0.04, 0.10, 0.04)
     point = np.array([0.3, 0.7])
     silent, rng = NoiseLevels().scaled(0), np.random.default_rng(0)
-    np.testing.assert_array_equal(execute(point, silent, rng), point)
+    np.testing.assert_array_equal(perturb(point, silent, rng), point)
     np.testing.assert_array_equal(measure(point, silent, rng), point)
 
 
 @pytest.mark.parametrize("level", [-0.1, float("nan"), float("inf")])
-def test_impossible_levels_are_refused(level: float) -> None:
-    with pytest.raises(ValueError, match="measurement must be finite"):
+def test_negative_or_infinite_noise_level_is_refused(level: float) -> None:
+    with pytest.raises(ValueError, match="measurement: expected a finite noise level"):
         NoiseLevels(measurement=level)

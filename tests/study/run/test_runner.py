@@ -17,12 +17,19 @@ from sfihilo.study.design.conditions import Unit
 from sfihilo.study.run import runner
 from sfihilo.study.run.engines import Engine
 from sfihilo.study.run.lock import FolderBusyError, only_run
-from sfihilo.study.run.runner import Forecast, Job, execute, pending, run
+from sfihilo.study.run.runner import Job, Plan, Silent, compute_unit, run
 from sfihilo.study.run.store import Store
 from tests.study import tiny
-from tests.study.tiny import PROVENANCE, children_named, contents, tiny_unit, tiny_units
+from tests.study.tiny import (
+    PROVENANCE,
+    children_named,
+    contents,
+    run_units,
+    tiny_unit,
+    tiny_units,
+)
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def start(folder: Path, users: int) -> subprocess.Popen[bytes]:
@@ -119,24 +126,24 @@ def test_resuming_after_50_kills_is_byte_identical(tmp_path: Path) -> None:
     assert halfway > 0, "no kill ever found some units done and others not"
 
 
-def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
+def test_second_run_computes_nothing(tmp_path: Path) -> None:
     store, units = Store(tmp_path, "paper"), tiny_units(1, queries=3)
-    first = run(units, store, Engine(workers=1), provenance=PROVENANCE)
+    first = run_units(units, store)
     assert set(first.finished) == {unit.key for unit in units}
-    assert pending(units, store) == []
-    again = run(units, store, Engine(workers=1), provenance=PROVENANCE)
+    assert Plan(units, store).left == ()
+    again = run_units(units, store)
     assert again.finished == ()
     assert len(store.read_timings()) == 2
-    assert run([], store, Engine()) == runner.Report((), {})
+    assert run(Plan([], store)) == runner.Report((), {})
 
 
 def test_a_damaged_unit_is_computed_again_to_the_same_bytes(tmp_path: Path) -> None:
     store, units = Store(tmp_path, "paper"), tiny_units(1, queries=3)
-    run(units, store, Engine(workers=1), provenance=PROVENANCE)
+    run_units(units, store)
     path = store.path(units[0])
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    again = run(units, store, Engine(workers=1), provenance=PROVENANCE)
+    again = run_units(units, store)
     assert again.finished == (units[0].key,)
     assert path.read_bytes() == whole
 
@@ -144,13 +151,13 @@ def test_a_damaged_unit_is_computed_again_to_the_same_bytes(tmp_path: Path) -> N
 def test_a_unit_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     store = Store(tmp_path, "paper")
     units = [tiny_unit("no_such_rule", queries=3), tiny_unit("random", queries=3)]
-    report = run(units, store, Engine(workers=1))
+    report = run_units(units, store)
     assert report.finished == (units[1].key,)
     assert "no_such_rule" in report.failed[units[0].key]
-    assert pending(units, store) == [units[0]]
+    assert Plan(units, store).left == (units[0],)
 
 
-class Recorder:
+class Recorder(Silent):
     def __init__(self) -> None:
         self.noted: list[tuple[str, bool]] = []
         self.victim = True
@@ -168,11 +175,11 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
     units = tiny_units(2, queries=16)
     broken, whole = Store(tmp_path / "broken", "paper"), Store(tmp_path / "whole", "paper")
     recorder = Recorder()
-    report = run(units, broken, Engine(workers=2), recorder, provenance=PROVENANCE)
+    report = run_units(units, broken, Engine(workers=2), recorder)
     assert not report.failed
     assert not recorder.victim
     for unit in units:
-        execute(Job(unit, PROVENANCE, str(whole.results)))
+        compute_unit(Job(unit, PROVENANCE, str(whole.results)))
     assert contents(broken) == contents(whole)
     assert len(contents(whole)) == 4
 
@@ -183,23 +190,23 @@ def test_a_unit_that_always_kills_its_worker_is_given_up(tmp_path: Path) -> None
     )
     units = [tiny_unit("deadly:rule", queries=2), tiny_unit("random", queries=2)]
     store = Store(tmp_path, "paper")
-    report = run(units, store, Engine(workers=1), search_path=[str(tmp_path)])
+    report = run(Plan(units, store, Engine(workers=1), search_path=(str(tmp_path),)))
     assert "took its worker down" in report.failed[units[0].key]
     assert store.done() == {units[1].key}
 
 
 def test_a_table_is_sent_back_when_the_folder_is_not_shared(tmp_path: Path) -> None:
     unit = tiny_unit(queries=2)
-    sent = execute(Job(unit, PROVENANCE, None))
-    stored = execute(Job(unit, PROVENANCE, str(tmp_path)))
+    sent = compute_unit(Job(unit, PROVENANCE, None))
+    stored = compute_unit(Job(unit, PROVENANCE, str(tmp_path)))
     assert stored.content is None
     assert sent.content == Store(tmp_path, "paper").path(unit).read_bytes()
-    assert execute(Job(unit, PROVENANCE, str(tmp_path))).seconds == 0
+    assert compute_unit(Job(unit, PROVENANCE, str(tmp_path))).seconds == 0
 
 
 def test_the_same_unit_again_gives_the_same_bytes() -> None:
     job = Job(tiny_unit(queries=2), PROVENANCE, None)
-    assert execute(job).content == execute(job).content
+    assert compute_unit(job).content == compute_unit(job).content
 
 
 TWIN = "from sfihilo.querying import random\n\ndef rule(situation):\n    {}\n"
@@ -215,24 +222,9 @@ def test_the_first_folder_of_the_search_path_is_searched_first(
     unit = tiny_unit("twin_rule:rule", queries=2)
     folders = (str(tmp_path / "own"), str(tmp_path / "other"))
     try:
-        assert execute(Job(unit, PROVENANCE, None, folders)).content is not None
+        assert compute_unit(Job(unit, PROVENANCE, None, folders)).content is not None
     finally:
         sys.modules.pop("twin_rule", None)
-
-
-def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
-    search_path: list[str] = []
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "same_name.py").write_text(TWIN.format("..."), encoding="utf-8")
-    try:
-        found = runner.own_rule(f"{tmp_path}/one/same_name.py:rule", search_path)
-        with pytest.raises(ValueError, match="another module is called same_name"):
-            runner.own_rule(f"{tmp_path}/two/same_name.py:rule", search_path)
-    finally:
-        sys.modules.pop("same_name", None)
-    assert found == "same_name:rule"
-    assert search_path == [str(tmp_path / "one")]
 
 
 def test_stale_partial_files_are_removed(tmp_path: Path) -> None:
@@ -245,21 +237,6 @@ def test_stale_partial_files_are_removed(tmp_path: Path) -> None:
     runner.clear_partial(store)
     assert not old.exists()
     assert young.exists()
-
-
-def test_time_to_go_is_unknown_until_something_finished() -> None:
-    units = tiny_units(4)
-    forecast = Forecast(2, list(units))
-    assert forecast.seconds_to_go() is None
-    forecast.finish(units[0], 10.0)  # random
-    assert forecast.seconds_to_go() == pytest.approx(7 * 10 / 2)
-    forecast.finish(units[1], 100.0)  # boundary_lookahead
-    assert forecast.seconds_to_go() == pytest.approx((3 * 10 + 3 * 100) / 2)
-    for unit in units[2:7]:
-        forecast.finish(unit, None)
-    assert forecast.seconds_to_go() == pytest.approx(100)  # one unit left uses one worker
-    forecast.finish(units[7], 100.0)
-    assert forecast.seconds_to_go() == 0
 
 
 HOLDER = """
@@ -279,7 +256,7 @@ def test_a_second_run_on_the_same_folder_is_refused_until_the_first_ends(tmp_pat
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(FolderBusyError, match=f"process {holder.pid} on .*--out"):
-            run(units, store, Engine(workers=1))
+            run_units(units, store)
         with only_run(Store(tmp_path, "default").units):
             pass  # another preset's folder is another matter
         holder.kill()

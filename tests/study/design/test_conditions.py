@@ -48,20 +48,20 @@ def test_panels_share_their_units() -> None:
     assert together == only_a
 
 
-def test_names_are_unique() -> None:
+def test_condition_names_are_unique() -> None:
     named: dict[str, cs.Condition] = {}
     for rows_ in panels.PANELS.values():
         for row in rows_:
             assert named.setdefault(row.condition.name, row.condition) == row.condition
 
 
-def test_users_come_one_after_the_other() -> None:
+def test_units_are_ordered_by_user() -> None:
     units = panels.units_of(panels.panel_rows(["A", "F"]), range(3), "paper")
     assert [unit.user for unit in units] == [0] * 4 + [1] * 4 + [2] * 4
 
 
-def test_unknown_panels_are_named() -> None:
-    with pytest.raises(ValueError, match="unknown panel 'Z': expected one of A, B"):
+def test_unknown_panel_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"panel: expected one of A, B.*, got 'Z'"):
         panels.panel_rows(["A", "Z"])
 
 
@@ -78,7 +78,7 @@ def test_seeds_depend_on_user_and_purpose_only() -> None:
 
 
 @pytest.mark.parametrize("preset", ["paper", "default"])
-def test_the_learner_is_told_what_a_lab_knows(preset: cs.Preset) -> None:
+def test_learner_settings_contain_what_a_lab_knows(preset: cs.Preset) -> None:
     condition = replace(TINY, noise_scale=2, missing=1, reward="linear")
     settings = cs.learner_settings(tiny_unit("random", condition=condition, preset=preset))
     assert settings.preset == preset
@@ -93,7 +93,7 @@ def test_without_changes_the_learner_has_the_presets_settings() -> None:
     assert cs.learner_settings(unit) == Settings.paper()
 
 
-def test_known_decay_is_the_users_own() -> None:
+def test_known_decay_uses_the_time_constant_of_the_user() -> None:
     condition = replace(TINY, drift=True, recency="known")
     settings = cs.learner_settings(tiny_unit(condition=condition))
     assert settings.recency.variant == "known"

@@ -9,15 +9,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfihilo.study.analysis import claims, claims_page, markdown, quantities, summary
+from sfihilo.study.analysis import claims, markdown, quantities, summary
 from sfihilo.study.analysis.claims import CLAIMS
-from sfihilo.study.analysis.measures import Cell, Results
+from sfihilo.study.analysis.measures import (
+    POLICY_GAP,
+    QUERIES_TO_10,
+    Cell,
+    QueriesToTarget,
+    Results,
+    gap_error,
+)
+from sfihilo.study.analysis.page import page as results_page
+from sfihilo.study.analysis.page import write_page
 from sfihilo.study.analysis.quantities import Measured
 from sfihilo.study.analysis.statistics import Interval, contrast_interval, crossing_change
 from sfihilo.study.analysis.verdicts import Check, Claim, Expectation, Finding, Kind, judge
 from sfihilo.study.design.panels import PANELS
-from tests.study.invented import invented
-from tests.study.test_compare import write
+from tests.study.invented import invented, write_results
 
 
 def measured(estimate: float, low: float, high: float, users: int = 30) -> Measured:
@@ -43,7 +51,7 @@ def measured(estimate: float, low: float, high: float, users: int = 30) -> Measu
         (Expectation("mean_below"), (0.1, -0.3, 0.1), "no"),
     ],
 )
-def test_judgement(
+def test_check_answers_by_interval_and_expectation(
     expected: Expectation, interval: tuple[float, float, float], answer: str
 ) -> None:
     assert judge(measured(*interval), expected) == answer
@@ -59,7 +67,7 @@ def test_judgement(
         ("no_effect", 0.049, "no"),
     ],
 )
-def test_a_direction_must_be_significant_and_no_effect_must_not(
+def test_check_of_a_direction_needs_significance_and_of_no_effect_its_absence(
     kind: Kind, p: float, answer: str
 ) -> None:
     found = replace(measured(-0.2, -0.3, -0.1), p=p)
@@ -129,7 +137,7 @@ def test_invented_results_are_judged_by_what_was_invented(whole: Results) -> Non
     assert first.interval.estimate == pytest.approx(0.14 * 1.15 * 0.9)
 
 
-def test_what_was_not_run_says_so(tmp_path: Path) -> None:
+def test_verdict_of_a_panel_without_results_is_not_run_yet(tmp_path: Path) -> None:
     results = Results.of(invented(7, ["paper"], ["base"]))
     assert set(verdicts(results, "C")) == {"not run yet"}
     assert set(verdicts(results, "D")) == {"partly"}
@@ -156,18 +164,18 @@ def test_changes_are_paired_and_say_what_was_extrapolated() -> None:
     table = invented(3, conditions=["base"])
     table = table[~((table["rule"] == "random") & (table["user"] == 0))]
     random, lookahead = (Cell("paper", "base", rule) for rule in ("random", "boundary_lookahead"))
-    found = quantities.change("final_policy_gap", lookahead, random)(Results.of(table))
+    found = quantities.change(POLICY_GAP, lookahead, random)(Results.of(table))
     assert found is not None
     assert found.users == 2
     assert found.interval.estimate == pytest.approx(-0.6)
     high = table.assign(
         value=table["value"].where(table["metric"] != "preference_error", table["value"] + 0.2)
     )
-    found = quantities.change("queries_to_10", lookahead, random)(Results.of(high))
+    found = quantities.change(QUERIES_TO_10, lookahead, random)(Results.of(high))
     assert found is not None
     assert found.note == "extrapolated: 3 of 3 and 2 of 2"
     low = table.assign(value=table["value"].where(table["metric"] != "preference_error_gap4", 0.05))
-    found = quantities.change("queries_to_10_gap4", lookahead, random)(Results.of(low))
+    found = quantities.change(QueriesToTarget(gap_error(4)), lookahead, random)(Results.of(low))
     assert found is not None
     assert found.note == "from the first: 3 of 3 and 2 of 2"
 
@@ -184,10 +192,10 @@ def test_numbers_are_written_with_their_interval(scale: quantities.Scale, text: 
     assert markdown.number(Measured(Interval(413, 350, 1480), 9, scale)) == text
 
 
-def test_the_page_says_what_is_known_and_what_is_left(tmp_path: Path) -> None:
+def test_page_of_one_condition_shows_verdicts_and_remaining_commands(tmp_path: Path) -> None:
     results = tmp_path / "results"
-    write(results, invented(6, ["paper"], ["base"]))
-    page = claims_page.page(results, tmp_path / "docs" / "results.md")
+    write_results(results, invented(6, ["paper"], ["base"]))
+    page = results_page(results, tmp_path / "docs" / "results.md")
     assert "| D | Boundary Lookahead learns the forward model" in page
     assert "**partly reproduced** | 6 of 30 |" in page
     assert "the two presets share no users so far" in page
@@ -203,29 +211,29 @@ def test_the_page_says_what_is_known_and_what_is_left(tmp_path: Path) -> None:
 def test_presets_are_compared_on_the_same_users_only(tmp_path: Path) -> None:
     results = tmp_path / "results"
     table = invented(8, ["paper"], ["base"])
-    write(results, table)
-    write(results, invented(3, ["default"], ["base"]))
+    write_results(results, table)
+    write_results(results, invented(3, ["default"], ["base"]))
     lookahead = table[table["rule"] == "boundary_lookahead"]
     few = Results.of(lookahead[lookahead["user"] < 3])
     expected = quantities.crossing(Cell("paper", "base", "boundary_lookahead"))(few)
     assert expected is not None
     line = f"| `paper`, Boundary Lookahead | {markdown.number(expected)} | 3 |"
-    assert line in claims_page.page(results, tmp_path / "page.md")
+    assert line in results_page(results, tmp_path / "page.md")
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(3280.4, "3,280"), (-947.0, "−947"), (0.01234, "0.0123"), (52.52, "52.5")]
 )
-def test_plain_numbers(value: float, text: str) -> None:
+def test_plain_number_has_three_digits_and_no_exponent(value: float, text: str) -> None:
     assert markdown.plain(value) == text
 
 
 def test_the_page_compares_the_presets_and_shows_the_figures(tmp_path: Path) -> None:
     for preset in ("paper", "default"):
-        write(tmp_path / "results", invented(2, [preset], ["base", "linear"]))
+        write_results(tmp_path / "results", invented(2, [preset], ["base", "linear"]))
     (tmp_path / "results" / "figures").mkdir()
     (tmp_path / "results" / "figures" / "reliability.png").touch()
-    path = claims_page.write_page(tmp_path / "results", tmp_path / "docs" / "results.md")
+    path = write_page(tmp_path / "results", tmp_path / "docs" / "results.md")
     page = path.read_text()
     assert "(../results/figures/reliability.png)" in page
     row = "| Boundary Lookahead / Global Pair Lookahead | reward missed by the final policy | 2 "
@@ -238,12 +246,12 @@ def test_the_page_compares_the_presets_and_shows_the_figures(tmp_path: Path) -> 
 
 def test_the_page_names_where_the_default_preset_is_worse(tmp_path: Path) -> None:
     results = tmp_path / "results"
-    write(results, invented(6, ["paper"], ["base", "d12"]))
+    write_results(results, invented(6, ["paper"], ["base", "d12"]))
     table = invented(6, ["default"], ["base", "d12"])
     worse = (table["condition"] == "d12") & (table["metric"] == "forward_rmse")
     table.loc[worse, "value"] *= 1.5
-    write(results, table)
-    page = claims_page.page(results, tmp_path / "page.md")
+    write_results(results, table)
+    page = results_page(results, tmp_path / "page.md")
     assert "`: d = 12 (forward RMSE, area under the curve)." in page
 
 

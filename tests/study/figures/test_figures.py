@@ -15,21 +15,20 @@ from matplotlib.transforms import Bbox
 
 from sfihilo.study import figures
 from sfihilo.study.analysis import summary
-from sfihilo.study.analysis.measures import Cell, Results
+from sfihilo.study.analysis.crossing import Crossing, find_crossing
+from sfihilo.study.analysis.measures import POLICY_GAP, Cell, Results
 from sfihilo.study.design.panels import LOOKAHEAD
 from sfihilo.study.figures import (
     boxes,
+    conditions,
     curves,
-    elsewhere,
     extrapolation,
-    policy_gap,
     presets,
     results,
     style,
     users,
 )
 from sfihilo.study.people.users import HeadSettings, UserSettings
-from sfihilo.study.run.evaluation import Crossing, queries_to_target
 from tests.study.invented import invented
 
 SMALL = UserSettings(
@@ -98,9 +97,9 @@ def test_notes_are_the_change_and_the_stars() -> None:
     tests = summary.panel_tests(results_, "paper", "gap")
     random, lookahead = Cell("paper", "base", "random"), Cell("paper", "base", LOOKAHEAD)
     # The invented gap is 0.4 of Random's for every user.
-    note = results.note_of(tests, lookahead, random, "final_policy_gap")
+    note = results.note_of(tests, lookahead, random, POLICY_GAP)
     assert note == "\u221260%***"
-    assert results.note_of(tests, random, random, "final_policy_gap") == ""
+    assert results.note_of(tests, random, random, POLICY_GAP) == ""
 
 
 def test_unlike_numbers_of_users_are_shown_as_a_range() -> None:
@@ -113,7 +112,7 @@ def test_crossings_are_marked_where_the_mean_curve_crosses(
 ) -> None:
     written = texts(main_figure)
     curve = whole.curves(Cell("paper", "base", LOOKAHEAD), "preference_error")
-    crossing = queries_to_target(curve.queries, curve.values.mean(axis=0))
+    crossing = find_crossing(curve.queries, curve.values.mean(axis=0))
     assert crossing.kind == "observed"
     assert f"{crossing.queries:.0f}" in written
 
@@ -134,7 +133,9 @@ def test_close_crossings_do_not_run_into_each_other() -> None:
 
 
 @pytest.mark.parametrize("title", ["By true reward gap", "Outcome dimensionality", "Noise"])
-def test_notes_fill_the_panel_and_stay_inside(main_figure: Figure, title: str) -> None:
+def test_notes_above_boxes_stay_inside_the_panel_and_use_its_height(
+    main_figure: Figure, title: str
+) -> None:
     axes = panel(main_figure, title)
     notes = [extent(text) for text in axes.texts if "%" in text.get_text()]
     assert notes
@@ -145,13 +146,13 @@ def test_notes_fill_the_panel_and_stay_inside(main_figure: Figure, title: str) -
     assert max(highest, *(note.y1 for note in notes)) > bottom + 0.85 * (top - bottom)
 
 
-def test_the_budget_is_named_where_no_note_can_be(main_figure: Figure) -> None:
+def test_label_of_the_budget_line_is_outside_of_the_axes(main_figure: Figure) -> None:
     axes = panel(main_figure, "By true reward gap")
     (name,) = (text for text in axes.texts if text.get_text() == "1,000 run")
     assert extent(name).x0 > axes.bbox.x1
 
 
-def test_only_noted_boxes_need_room() -> None:
+def test_upper_limit_leaves_room_only_above_boxes_with_notes() -> None:
     # 80 is 0.8 of the height above 0; without notes, a little air is enough.
     assert boxes.top_limit(0, 80, np.array([80.0]), 0.2) == pytest.approx(100)
     assert boxes.top_limit(0, 80, np.array([20.0]), 0.2) == pytest.approx(84)
@@ -166,7 +167,7 @@ def test_own_rules_get_a_colour_and_a_name(base_only: Results) -> None:
     assert style.rule_colour("mine:nearest_middle") not in style.RULE_COLOURS.values()
 
 
-def test_example_runs_are_the_median_ones() -> None:
+def test_representative_run_has_the_median_crossing() -> None:
     runs = [
         extrapolation.Example("base", user, np.array([1.0]), np.array([0.2]), Crossing(at, "first"))
         for user, at in enumerate((500.0, 100.0, 300.0))
@@ -182,7 +183,7 @@ def test_extrapolation_figure_says_when_there_is_no_such_run(base_only: Results)
     assert "no extrapolated crossing" in written
 
 
-def test_a_rule_that_was_not_run_is_not_said_to_miss_a_crossing() -> None:
+def test_extrapolation_figure_marks_a_rule_without_results_as_not_run() -> None:
     table = invented(2, ["default"], ["base"])
     figure = extrapolation.log_extrapolation(
         Results.of(table[table["rule"] == "global_pairs"]), "default"
@@ -218,8 +219,10 @@ def test_preset_figures_name_both_presets(whole: Results) -> None:
         assert "default settings, GPL" in written
 
 
-def test_every_condition_of_both_presets_has_its_line(whole: Results, base_only: Results) -> None:
-    figure = elsewhere.preset_conditions(whole)
+def test_conditions_figure_has_one_line_per_shared_condition(
+    whole: Results, base_only: Results
+) -> None:
+    figure = conditions.preset_conditions(whole)
     written = texts(figure)
     for label in (
         "standard",
@@ -237,11 +240,11 @@ def test_every_condition_of_both_presets_has_its_line(whole: Results, base_only:
     assert all(
         (np.asarray(line.get_xdata()) < 0).all() for line in points
     )  # the invented default is better
-    assert texts(elsewhere.preset_conditions(base_only)).count("not run") == len(elsewhere.SHOWN)
+    assert texts(conditions.preset_conditions(base_only)).count("not run") == len(conditions.DRAWN)
 
 
-def test_no_difference_is_no_tick_of_minus_nothing(whole: Results) -> None:
-    forward = elsewhere.preset_conditions(whole).axes[1]
+def test_conditions_figure_without_differences_has_distinct_ticks(whole: Results) -> None:
+    forward = conditions.preset_conditions(whole).axes[1]
     assert forward.get_title(loc="left") == "forward error"
     low, high = forward.get_xlim()
     assert low <= -1
@@ -252,7 +255,7 @@ def test_no_difference_is_no_tick_of_minus_nothing(whole: Results) -> None:
 def test_a_condition_without_a_relative_change_keeps_an_empty_line() -> None:
     table = invented(3, ["paper", "default"], ["base", "d02"])
     nothing = (table["condition"] == "d02") & (table["metric"] == "final_policy_gap")
-    figure = elsewhere.preset_conditions(Results.of(table.assign(value=table["value"] * ~nothing)))
+    figure = conditions.preset_conditions(Results.of(table.assign(value=table["value"] * ~nothing)))
     error, _, missed, _ = figure.axes
     points = [[line for line in axes.lines if line.get_marker() == "o"] for axes in (error, missed)]
     assert [len(found) for found in points] == [2, 1]
@@ -270,7 +273,7 @@ def test_a_condition_without_a_relative_change_keeps_an_empty_line() -> None:
 def test_colours_say_better_worse_or_undecided(
     low: float, high: float, users: int, colour: str
 ) -> None:
-    assert elsewhere.verdict(low, high, users) == colour
+    assert conditions.change_colour(low, high, users) == colour
 
 
 def test_the_reliability_legend_names_only_what_is_drawn() -> None:
@@ -318,7 +321,7 @@ def test_files_are_the_same_bytes_again(
     monkeypatch.setattr(style, "DOTS", 60)
     written = []
     for folder in ("one", "two"):
-        figure = policy_gap.policy_reward_gap(base_only)
+        figure = results.policy_reward_gap(base_only)
         paths = style.write(figure, tmp_path / folder, "gap")
         assert [path.suffix for path in paths] == [".png", ".pdf"]
         written.append([path.read_bytes() for path in paths])
@@ -342,15 +345,13 @@ def test_all_figures_from_one_user(
 ) -> None:
     if not drawn:
         monkeypatch.setattr(style, "write", built_only)
-    table = invented(1, ["paper"], ["base"])
-    monkeypatch.setattr(figures, "read_results", lambda path: table)
-    monkeypatch.setattr(summary, "read_results", lambda path: table)
+    table = Results.of(invented(1, ["paper"], ["base"]))
     monkeypatch.setattr(figures, "truth_behavior", lambda: users.truth_behavior(SMALL))
     monkeypatch.setattr(style, "DOTS", 40)
-    written = figures.make_all(tmp_path, tmp_path / "figures")
+    written = figures.draw_all(table, tmp_path)
     names = {path.stem for path in written}
     assert names == {
-        *("summary", "tests", "final_results-paper", "log_extrapolation-paper"),
+        *("final_results-paper", "log_extrapolation-paper"),
         *("policy_reward_gap-paper", "preset_curves", "preset_conditions", "reliability"),
         "truth_behavior",
     }

@@ -1,4 +1,4 @@
-"""Evaluation on hand-made curves, pairs and beliefs."""
+"""Evaluation on hand-made pairs and beliefs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import norm
 
 from sfihilo.forward import Prediction
@@ -98,7 +96,7 @@ def test_forward_rmse_of_a_constant_bias_is_the_bias(
     assert biased == pytest.approx(0.2)
 
 
-def test_the_truth_makes_no_error_and_its_opposite_only_errors(
+def test_true_posterior_has_no_preference_error_and_its_opposite_only_errors(
     user: SimulatedUser, held_out: ev.HeldOut
 ) -> None:
     right = ev.correct_probability(Oracle(user), user, held_out)
@@ -133,18 +131,18 @@ def test_reliability_against_answers_that_are_sometimes_wrong() -> None:
     assert table[0, 2] == pytest.approx((0.9 + 0.7 + (1 - 0.8) + 0.5) / 4)
 
 
-def test_who_knows_the_noise_predicts_the_answers_and_doubts_the_truth() -> None:
+def test_probabilities_of_noisy_answers_are_calibrated_to_answers_but_not_to_clean_labels() -> None:
     user = sample_user(8, 8, seed=3, settings=UserSettings(calibration=2000))
     held_out = ev.hold_out(user, ev.EvaluationSettings(pairs_per_bin=200))
     gaps = np.abs(user.rewards(held_out.first) - user.rewards(held_out.second))
-    chance = norm.cdf(gaps / (np.sqrt(2) * user.noise.reward))
-    assert held_out.answered_right == pytest.approx(chance)
-    against_answers = ev.reliability(chance, 10, held_out.answered_right)
+    probability = norm.cdf(gaps / (np.sqrt(2) * user.noise.reward))
+    assert held_out.answered_right == pytest.approx(probability)
+    against_answers = ev.reliability(probability, 10, held_out.answered_right)
     assert ev.calibration_error(against_answers) == pytest.approx(0, abs=1e-12)
-    assert ev.calibration_error(ev.reliability(chance, 10)) == pytest.approx(0.044, abs=0.004)
+    assert ev.calibration_error(ev.reliability(probability, 10)) == pytest.approx(0.044, abs=0.004)
 
 
-def test_certainty_falls_in_the_last_bin() -> None:
+def test_confidence_of_one_falls_into_the_last_bin() -> None:
     assert ev.reliability(np.array([1.0, 0.0]), 10)[9].tolist() == [2, 1, 0.5]
 
 
@@ -165,57 +163,3 @@ def test_final_gap_of_an_adapting_person_is_about_the_current_map() -> None:
     early = ev.final_policy_gap(truth, truth, person, 0, EVALUATION)
     assert late == pytest.approx(0, abs=1e-6)
     assert early > 0.01
-
-
-def test_crossing_is_interpolated() -> None:
-    crossing = ev.queries_to_target([100, 200, 300], [0.2, 0.12, 0.07])
-    assert crossing == ev.Crossing(pytest.approx(240), "observed")  # type: ignore[arg-type]
-
-
-def test_the_first_crossing_counts() -> None:
-    crossing = ev.queries_to_target([1, 2, 3, 4], [0.2, 0.1, 0.2, 0.05])
-    assert crossing == ev.Crossing(2.0, "observed")
-
-
-def test_below_from_the_beginning() -> None:
-    assert ev.queries_to_target([16, 25], [0.08, 0.2]) == ev.Crossing(16.0, "first")
-
-
-@given(st.floats(-0.05, -0.022), st.floats(0.3, 0.35))
-def test_extrapolation_recovers_a_logarithmic_curve(slope: float, intercept: float) -> None:
-    queries = np.array([16, 25, 50, 75])
-    crossing = ev.queries_to_target(queries, slope * np.log1p(queries) + intercept, cap=1e9)
-    expected = np.exp((0.10 - intercept) / slope) - 1
-    if crossing.kind == "extrapolated":
-        assert crossing.queries == pytest.approx(max(expected, 75), rel=1e-6)
-    else:
-        assert expected <= 75
-
-
-@pytest.mark.parametrize(
-    "errors", [[0.2, 0.2, 0.2], [0.2, 0.21, 0.22], [0.4, 0.3999, 0.3998], [0.3, 0.3, 0.3]]
-)
-def test_curves_that_do_not_fall_are_capped(errors: list[float]) -> None:
-    crossing = ev.queries_to_target([16, 25, 50], errors, cap=5000)
-    assert crossing == ev.Crossing(5000, "capped")
-
-
-def test_a_fit_never_crosses_where_the_curve_was_seen_above() -> None:
-    crossing = ev.queries_to_target([10, 100, 1000], [0.5, 0.11, 0.11])
-    assert crossing == ev.Crossing(1000.0, "extrapolated")
-
-
-@pytest.mark.parametrize(
-    ("queries", "errors"), [([], []), ([1, 2], [0.1]), ([2, 1], [0.3, 0.2]), ([[1]], [[0.2]])]
-)
-def test_no_curve_no_crossing(queries: list[float], errors: list[float]) -> None:
-    with pytest.raises(ValueError, match="learning curve"):
-        ev.queries_to_target(queries, errors)
-
-
-def test_one_checkpoint_above_the_target_is_capped() -> None:
-    assert ev.queries_to_target([16], [0.3]).kind == "capped"
-
-
-def test_area_under_a_line() -> None:
-    assert ev.area_under_curve([0, 100, 400], [0.0, 1.0, 1.0]) == pytest.approx(350)

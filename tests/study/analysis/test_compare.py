@@ -11,40 +11,16 @@ import pandas as pd
 import pytest
 
 from sfihilo.study.analysis import compare
-from sfihilo.study.design.conditions import BASE, Condition, Preset, Unit
-from sfihilo.study.run.provenance import Provenance, describe
+from sfihilo.study.run.description import Provenance, describe
 from sfihilo.study.run.store import Store, encode
-from tests.study.invented import invented
-
-UNIT = Unit(BASE, "random", "paper", 0)
-
-
-def write(results: Path, table: pd.DataFrame, template: Unit = UNIT) -> Path:
-    """Store a tidy table of one preset as the runner would."""
-    preset: Preset = table["preset"].iloc[0]
-    store = Store(results, preset)
-    store.agree(template)
-    for (condition, rule, user), rows in table.groupby(["condition", "rule", "user"]):
-        unit = replace(
-            template, condition=Condition(condition), rule=rule, preset=preset, user=int(user)
-        )
-        about = {
-            "key": unit.key,
-            "user_seed": 1,
-            "learner_seed": 2,
-            "condition": {"name": condition},
-            "rule": rule,
-            "user": int(user),
-        }
-        store.write(unit, encode(rows[["query", "metric", "value"]], about))
-    return results / preset
+from tests.study.invented import UNIT, invented, write_results
 
 
 @pytest.fixture
 def two_sets(tmp_path: Path) -> tuple[Path, Path]:
     names = ["base", "linear"]
-    first = write(tmp_path, invented(4, ["paper"], names))
-    second = write(tmp_path, invented(3, ["default"], names))
+    first = write_results(tmp_path, invented(4, ["paper"], names))
+    second = write_results(tmp_path, invented(3, ["default"], names))
     return first, second
 
 
@@ -66,7 +42,7 @@ def test_differences_are_paired_over_common_users(two_sets: tuple[Path, Path]) -
     assert row["low"] <= row["difference"] <= row["high"] < 0
 
 
-def test_units_themselves_say_that_two_sets_are_of_other_people(tmp_path: Path) -> None:
+def test_sets_without_study_json_but_with_other_seeds_are_refused(tmp_path: Path) -> None:
     table = invented(1, ["paper"], ["base"])[["query", "metric", "value"]]
     for folder, seed in (("one", 0), ("two", 7)):
         unit = replace(UNIT, study_seed=seed)
@@ -98,23 +74,23 @@ def test_each_presets_own_rule_is_held_against_the_others(two_sets: tuple[Path, 
     assert "boundary_lookahead / global_pairs  " in compare.as_text(table)
 
 
-def test_swapping_the_sets_turns_the_sign(two_sets: tuple[Path, Path]) -> None:
+def test_swapped_sets_give_the_opposite_difference(two_sets: tuple[Path, Path]) -> None:
     forth = compare.compare(*two_sets)
     back = compare.compare(two_sets[1], two_sets[0])
     assert back["difference"].to_numpy() == pytest.approx(-forth["difference"].to_numpy())
     assert back["p"].to_numpy() == pytest.approx(forth["p"].to_numpy())
 
 
-def test_a_rule_against_another(two_sets: tuple[Path, Path]) -> None:
+def test_rules_option_compares_two_different_rules(two_sets: tuple[Path, Path]) -> None:
     table = compare.compare(*two_sets, rules=("random", "global_pairs"))
     assert set(table["rule"]) == {"random"}
     assert set(table["against_rule"]) == {"global_pairs"}
     assert only(table, "random", "final_policy_gap")["change"] == pytest.approx(0.4 * 0.8 - 1)
 
 
-def test_a_results_folder_with_one_preset_will_do(tmp_path: Path) -> None:
-    write(tmp_path / "a", invented(2, ["paper"], ["base"]))
-    write(tmp_path / "b", invented(2, ["default"], ["base"]))
+def test_results_folder_with_one_preset_is_a_result_set(tmp_path: Path) -> None:
+    write_results(tmp_path / "a", invented(2, ["paper"], ["base"]))
+    write_results(tmp_path / "b", invented(2, ["default"], ["base"]))
     assert len(compare.compare(tmp_path / "a", tmp_path / "b"))
 
 
@@ -130,12 +106,14 @@ def test_packed_results_are_read_too(two_sets: tuple[Path, Path]) -> None:
 
 
 def other_seed(tmp_path: Path) -> Path:
-    return write(tmp_path / "b", invented(2, ["default"], ["base"]), replace(UNIT, study_seed=1))
+    return write_results(
+        tmp_path / "b", invented(2, ["default"], ["base"]), replace(UNIT, study_seed=1)
+    )
 
 
 def other_users(tmp_path: Path) -> Path:
     table = invented(2, ["default"], ["base"])
-    return write(tmp_path / "b", table.assign(user=table["user"] + 10))
+    return write_results(tmp_path / "b", table.assign(user=table["user"] + 10))
 
 
 def nothing_there(tmp_path: Path) -> Path:
@@ -150,23 +128,23 @@ def nothing_there(tmp_path: Path) -> Path:
         (nothing_there, "no results"),
     ],
 )
-def test_what_cannot_be_paired_is_refused(
+def test_sets_that_cannot_be_paired_are_refused(
     tmp_path: Path, make: Callable[[Path], Path], words: str
 ) -> None:
-    first = write(tmp_path / "a", invented(2, ["paper"], ["base"]))
+    first = write_results(tmp_path / "a", invented(2, ["paper"], ["base"]))
     with pytest.raises(ValueError, match=words):
         compare.compare(first, make(tmp_path))
 
 
-def test_several_presets_in_a_folder_must_be_told_apart(two_sets: tuple[Path, Path]) -> None:
+def test_results_folder_with_several_presets_is_refused(two_sets: tuple[Path, Path]) -> None:
     with pytest.raises(ValueError, match="name one"):
         compare.compare(two_sets[0].parent, two_sets[1])
 
 
 def test_unlike_budgets_share_only_checkpoints(tmp_path: Path) -> None:
-    first = write(tmp_path / "a", invented(2, ["paper"], ["base"]))
+    first = write_results(tmp_path / "a", invented(2, ["paper"], ["base"]))
     longer = replace(UNIT, queries=2000)
-    second = write(tmp_path / "b", invented(2, ["default"], ["base"]), longer)
+    second = write_results(tmp_path / "b", invented(2, ["default"], ["base"]), longer)
     table = compare.compare(first, second)
     assert all("_at_" in metric for metric in table["metric"])
 
@@ -181,8 +159,8 @@ def test_text_and_json_say_the_same(two_sets: tuple[Path, Path]) -> None:
 
 
 def test_one_user_is_compared_without_a_test(tmp_path: Path) -> None:
-    first = write(tmp_path, invented(1, ["paper"], ["base"]))
-    second = write(tmp_path, invented(1, ["default"], ["base"]))
+    first = write_results(tmp_path, invented(1, ["paper"], ["base"]))
+    second = write_results(tmp_path, invented(1, ["default"], ["base"]))
     table = compare.compare(first, second)
     assert table["p_holm"].isna().all()
     assert "no test" in compare.as_text(table)

@@ -110,7 +110,7 @@ def test_a_person_is_the_same_whatever_the_learner_sees() -> None:
     assert richer.seen(richer.outcomes(policies)).shape == (50, 6)
 
 
-def test_people_differ() -> None:
+def test_users_with_other_seeds_have_other_maps() -> None:
     policies = np.random.default_rng(0).uniform(size=(50, 2))
     first, second = (sample_user(2, 2, seed=seed, settings=SMALL) for seed in (1, 2))
     assert np.abs(first.outcomes(policies) - second.outcomes(policies)).max() > 0.1
@@ -195,7 +195,7 @@ def test_an_incomplete_anchor_is_refused(change: dict[str, object]) -> None:
     assert user.answer(query, new, previous).choice in ("new", "previous")
 
 
-def test_bad_arguments_say_what_was_expected() -> None:
+def test_wrong_arguments_of_sample_user_are_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         sample_user(0, 2, seed=1)
     with pytest.raises(ValueError, match="measured"):

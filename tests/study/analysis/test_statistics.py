@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sfihilo.study.analysis import statistics
-from sfihilo.study.run.evaluation import queries_to_target
 
 FIRST = np.array([5.0, 7.0, 6.0, 9.0])
 SECOND = np.array([4.0, 4.0, 5.0, 6.0])
@@ -30,7 +29,7 @@ def test_paired_test_by_hand() -> None:
     assert result.hedges == pytest.approx(2 / deviation * (1 - 3 / 11))
 
 
-def test_pairing_matters() -> None:
+def test_paired_test_depends_on_the_pairing() -> None:
     paired = statistics.paired_test(FIRST, SECOND).p_value
     shuffled = statistics.paired_test(FIRST, SECOND[[3, 2, 1, 0]]).p_value
     assert paired != pytest.approx(shuffled)
@@ -80,7 +79,9 @@ def test_two_users_have_a_p_value_but_no_corrected_effect() -> None:
         ([[1.0]], [[1.0]], "one number for each user"),
     ],
 )
-def test_bad_samples_are_refused(first: object, second: object, words: str) -> None:
+def test_samples_with_nan_infinity_or_other_users_are_refused(
+    first: object, second: object, words: str
+) -> None:
     with pytest.raises(ValueError, match=words):
         statistics.paired_test(first, second)  # type: ignore[arg-type]
 
@@ -101,23 +102,6 @@ def test_holm_ignores_tests_that_could_not_be_made() -> None:
 def test_holm_refuses_what_is_no_probability() -> None:
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         statistics.holm([0.1, 1.2])
-
-
-def test_crossings_of_many_curves_are_those_of_each() -> None:
-    rng = np.random.default_rng(3)
-    queries = np.array([16.0, 25, 50, 100, 200])
-    curves = np.sort(rng.uniform(0.05, 0.4, size=(50, 5)), axis=1)[:, ::-1].copy()
-    curves[:5] = rng.uniform(0, 0.2, size=(5, 5))  # in no order
-    curves[5:8] += 0.2  # never cross
-    curves[8] = curves[8, ::-1]  # rises
-    curves[9, 0] = 0.1  # below from the first on
-    found, extrapolated = statistics.crossings(queries, curves)
-    each = [queries_to_target(queries, curve) for curve in curves]
-    assert found == pytest.approx([one.queries for one in each])
-    assert extrapolated.tolist() == [one.kind in ("extrapolated", "capped") for one in each]
-    assert {one.kind for one in each} == {"observed", "first", "extrapolated", "capped"}
-    alone, _ = statistics.crossings(queries[:1], curves[:, :1])
-    assert alone[9] == 16
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
@@ -143,7 +127,7 @@ def test_mean_interval_against_complete_enumeration() -> None:
     assert interval.estimate == pytest.approx(7 / 3)
 
 
-def test_intervals_repeat_exactly() -> None:
+def test_mean_interval_is_deterministic() -> None:
     assert statistics.mean_interval(FIRST) == statistics.mean_interval(FIRST)
 
 
