@@ -29,7 +29,7 @@ Gaussian process posteriors"): a draw of the prior, g, corrected by what the dat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -66,6 +66,19 @@ class ProcessBelief(NamedTuple):
     mean: FloatArray  # (n, d_outcome)
     variance: FloatArray  # (n, d_outcome), without measurement noise
     explained: tuple[FloatArray, ...]  # (n, t) of each outcome
+
+    @staticmethod
+    def joined(parts: Sequence[ProcessBelief]) -> ProcessBelief:
+        """All policies of the parts, one part after the other."""
+        return ProcessBelief(
+            np.concatenate([part.policies for part in parts]),
+            np.concatenate([part.mean for part in parts]),
+            np.concatenate([part.variance for part in parts]),
+            tuple(
+                np.concatenate(each)
+                for each in zip(*(part.explained for part in parts), strict=True)
+            ),
+        )
 
     def rows(self, chosen: IntArray) -> ProcessBelief:
         return ProcessBelief(

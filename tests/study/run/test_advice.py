@@ -61,9 +61,12 @@ def test_best_reachable_is_not_surpassed_by_a_global_search(name: str) -> None:
     assert clean_reward(user, policy)[0] == pytest.approx(best)
     assert (policy >= 0).all()
     assert (policy <= 1).all()
-    found = scipy.optimize.differential_evolution(
-        lambda x: -clean_reward(user, x)[0], [(0, 1)] * 2, seed=1, tol=1e-8
-    )
+
+    def loss(policy: FloatArray) -> float:
+        return -clean_reward(user, policy)[0]
+
+    bounds = scipy.optimize.Bounds(np.zeros(2), np.ones(2))
+    found = scipy.optimize.differential_evolution(loss, bounds, seed=1, tol=1e-8)
     assert -found.fun <= best + 1e-6
     assert best == pytest.approx(-found.fun, abs=1e-3)
 
