@@ -21,6 +21,7 @@ MEASURES = {
     "slope_answer": "slope",
 }
 _SIGNIFICANT = 2.0  # standard errors
+_LEAST_USERS = 3  # of a row that is shown
 
 
 def lifelike_table(results: Path) -> pd.DataFrame:
@@ -56,7 +57,7 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
                 str(model): part.set_index("user")[list(MEASURES)]
                 for model, part in here[here["query"] == query].groupby("model")
             }
-            if not {"default", "before"} <= set(models):
+            if not {"default", "before"} <= set(models) or len(models["default"]) < _LEAST_USERS:
                 continue
             gaps = models["default"] - models["before"]
             line: dict[str, object] = {"people": row.label, "query": query, "users": len(gaps)}
