@@ -107,6 +107,8 @@ def situation_of(state: State, **changes: Any) -> Situation:
         "sampled": state.posterior,
         "gap_std": float(np.sqrt(2)) * state.settings.noise.reward,
         "random": lambda purpose: generator(state.seed, state.round, purpose),
+        "cuts": state.inverse.grading.cuts(state.settings.grades),
+        "fitted": state.processes,
     }
     return Situation(**{**values, **changes})
 

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import logsumexp, ndtr
+import scipy
 
 from sfihilo.checks import Checked, positive, positives
 from sfihilo.forward.factor import add_to_diagonal, explained_by, inverse_cholesky
@@ -68,10 +68,10 @@ class AverageSettings(Checked):
     """
 
     linear: tuple[float, ...] = positives((0.5, 1.0, 2.0, 4.0))
-    linear_median: float = positive(1.4)
-    log_linear_std: float = positive(0.7)
+    linear_median: float = positive(2.0)
+    log_linear_std: float = positive(1.0)
     curved: tuple[float, ...] = (0.0, 0.7, 2.0, 6.0, 12.0, 24.0)
-    curved_odds: tuple[float, ...] = positives((4.0, 4.0, 4.0, 2.0, 1.0, 0.5))
+    curved_odds: tuple[float, ...] = positives((4.0, 4.0, 4.0, 3.0, 2.0, 1.0))
     prior_difference: float = positive(0.28)
     prior_count: float = positive(0.1)
 
@@ -162,7 +162,7 @@ class RewardAverage:
         mixed = np.zeros(len(differences))
         for component, variance in zip(self.components, noise, strict=True):
             mean, spread = component.margins(differences)
-            mixed += component.probability * ndtr(mean / np.sqrt(spread + variance))
+            mixed += component.probability * scipy.special.ndtr(mean / np.sqrt(spread + variance))
         return mixed
 
 
@@ -176,7 +176,7 @@ def reward_average(
     grid = _Grid.of(settings, belief, *pairs)
     fits = grid.fits()
     evidence = np.array([grid.log_evidence(index, fit) for index, fit in fits.items()])
-    probabilities = np.exp(evidence - logsumexp(evidence))
+    probabilities = np.exp(evidence - scipy.special.logsumexp(evidence))
     probabilities[probabilities < _LEAST_PROBABILITY] = 0
     probabilities /= probabilities.sum()
     components = [

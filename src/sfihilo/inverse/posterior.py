@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from scipy.special import expit, ndtr
+import scipy
 
 from sfihilo.history import FloatArray
 from sfihilo.inverse.belief import InverseBelief, difference
@@ -88,10 +88,20 @@ class RewardPosterior:
         """beta_s (S,)."""
         return np.exp(np.minimum(self.log_sharpness, LARGEST_LOG_SHARPNESS))
 
+    @property
+    def mean_sharpness(self) -> float:
+        """exp(E eta): what turns rewards into margins."""
+        return float(np.exp(min(self.centre[-1], LARGEST_LOG_SHARPNESS)))
+
+    def draw_weights(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """`count` draws of w, (count, m), other than the `weights`."""
+        normals = rng.standard_normal((self.covariance_root.shape[1], count))
+        return np.asarray(self.mean_weights + (self.covariance_root[:-1] @ normals).T)
+
     @cached_property
     def _scaled(self) -> tuple[FloatArray, FloatArray]:
         """Mean weights and covariance root of the margins, in single precision."""
-        sharpness = np.exp(min(self.centre[-1], LARGEST_LOG_SHARPNESS))
+        sharpness = self.mean_sharpness
         weights, root = sharpness * self.centre[:-1], sharpness * self.covariance_root[:-1]
         return weights.astype(np.float32), root.astype(np.float32)
 
@@ -124,15 +134,17 @@ class RewardPosterior:
         differences = difference(self.features, first, second)
         if self.closed_form:
             mean, variance = self.margins(differences)
-            return np.asarray(ndtr(mean / np.sqrt(variance + LOGISTIC_STD**2)), dtype=float)
+            return np.asarray(
+                scipy.special.ndtr(mean / np.sqrt(variance + LOGISTIC_STD**2)), dtype=float
+            )
         margins = np.clip(self.sharpness * (differences @ self.weights.T), -700, 700)
-        probability: FloatArray = expit(margins).mean(axis=1)
+        probability: FloatArray = scipy.special.expit(margins).mean(axis=1)
         return probability  # eq:app_inverse_posterior_predictive
 
     def better(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """The probability that the first outcome truly has the larger reward, answers aside."""
         mean, variance = self.margins(difference(self.features, first, second))
-        return np.asarray(ndtr(mean / np.sqrt(variance + self.unseen)), dtype=float)
+        return np.asarray(scipy.special.ndtr(mean / np.sqrt(variance + self.unseen)), dtype=float)
 
 
 def reward_posterior(belief: InverseBelief, rng: np.random.Generator) -> RewardPosterior:

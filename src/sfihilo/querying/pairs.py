@@ -30,7 +30,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from sfihilo.checks import Checked, positive, within
 from sfihilo.forward import PolicyBelief, sample
@@ -141,14 +141,14 @@ def label_sensitivity(mean: FloatArray, variance: FloatArray) -> FloatArray:
     """psi(m, V): how much the sign of a normal margin depends on its value."""
     deviation = np.sqrt(np.asarray(variance, dtype=float))
     standard = np.clip(mean / deviation, -6, 6)
-    probability = ndtr(standard)
+    probability = scipy.special.ndtr(standard)
     density = np.exp(-0.5 * standard**2) / np.sqrt(2 * np.pi)
     return np.asarray(density / (deviation * np.sqrt(probability * (1 - probability))))
 
 
 def expected_error(mean: FloatArray, variance: FloatArray) -> float:
     """D: the share of these margins whose sign the belief expects to get wrong."""
-    return float(ndtr(-np.abs(mean) / np.sqrt(variance)).mean())
+    return float(scipy.special.ndtr(-np.abs(mean) / np.sqrt(variance)).mean())
 
 
 def forward_exponent(settings: PairSettings, error: float) -> float:
@@ -197,7 +197,7 @@ def _candidates(situation: Situation, settings: PairSettings) -> FloatArray:
     rows = rng.integers(0, max(len(tried), 1), count)
     reach = rng.choice(settings.moves, count)[:, None]
     moved = tried[rows] + reach * rng.standard_normal((count, situation.policy_dim))
-    return np.concatenate([pool, _kept(situation, moved)])
+    return np.concatenate([pool, situation.kept(moved)])
 
 
 def _neighbours(situation: Situation, settings: PairSettings, starts: FloatArray) -> FloatArray:
@@ -207,11 +207,4 @@ def _neighbours(situation: Situation, settings: PairSettings, starts: FloatArray
         (settings.local_steps * len(starts), situation.policy_dim)
     )
     moved = np.repeat(starts, settings.local_steps, axis=0) + settings.local_radius * steps
-    return _kept(situation, moved)
-
-
-def _kept(situation: Situation, moved: FloatArray) -> FloatArray:
-    """The moved policies, clipped to the box, that are feasible."""
-    lower, upper = situation.feasible.box(situation.policy_dim, situation.previous)
-    inside = np.clip(moved, lower, upper)
-    return inside[situation.feasible.contains(inside, situation.previous)]
+    return situation.kept(moved)
