@@ -44,6 +44,8 @@ class Condition:
     lapses: float = 0.0
     # Early queries after which predicted answers are evaluated, too.
     early: tuple[int, ...] = ()
+    # Queries after which the recommended policy is evaluated, in place of everything else.
+    advice: tuple[int, ...] = ()
     # Settings of the learner other than the preset's, by their dotted names.
     changes: tuple[tuple[str, str | float], ...] = ()
 
