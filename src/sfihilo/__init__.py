@@ -6,6 +6,7 @@ from typing import Any
 from sfihilo.feasible import Feasible
 from sfihilo.history import Query, Response
 from sfihilo.learner import State, ask, begin, explain, recommend, tell
+from sfihilo.recall import question
 from sfihilo.recommendation import NothingLearnedError, Recommendation
 from sfihilo.saved import load, save
 from sfihilo.settings import Settings
@@ -24,6 +25,7 @@ __all__ = [
     "begin",
     "explain",
     "load",
+    "question",
     "recommend",
     "save",
     "tell",

@@ -33,7 +33,9 @@ class NoiseSettings(Checked):
 
 # Fields that came later, with the values that mean "as before": stored settings and the digests of
 # results leave them out.
-LATER: dict[str, Any] = {"average": None, "grades": 2}
+LATER: dict[str, Any] = {"average": None, "grades": 2, "recall": 1, "recall_noise": 0.0}
+
+MOST_RECALLED = 5
 
 # docs/default-preset.md says why, and what each part is worth.
 DEFAULT_FORWARD = ForwardSettings(tuning_cap=512)
@@ -56,6 +58,9 @@ class Settings:
     rule: the name of a query rule, or a user's own as "module:function", which must be importable.
     grades: how many answers the person is offered: 2 (better or worse, and perhaps "same"), 5
     (same, better and much better in either direction) or 7 (slightly, clearly, much).
+    recall: how many of the last trials `question` may choose from for the comparison, 1 to 5; 1
+    always compares with the last one. recall_noise: kappa; the variance of the answer noise grows
+    by this share with each round between the compared ones.
     """
 
     policy_dim: int = 8
@@ -71,6 +76,8 @@ class Settings:
     selection: SelectionSettings = field(default_factory=SelectionSettings)
     noise: NoiseSettings = field(default_factory=NoiseSettings)
     grades: int = 2
+    recall: int = 1
+    recall_noise: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("policy_dim", "outcome_dim"):
@@ -84,6 +91,11 @@ class Settings:
             raise ValueError(f"grades: expected one of {list(CUTS)}, got {self.grades!r}")
         if self.grades > 2 and self.inverse.inference == "joint_map":
             raise ValueError(f"grades: expected 2 with the paper's inference, got {self.grades}")
+        if isinstance(self.recall, bool) or self.recall not in range(1, MOST_RECALLED + 1):
+            expected = f"a whole number from 1 to {MOST_RECALLED}"
+            raise ValueError(f"recall: expected {expected}, got {self.recall!r}")
+        if not 0 <= self.recall_noise < math.inf:
+            raise ValueError(f"recall_noise: expected a number from 0, got {self.recall_noise!r}")
         querying.rule(self.rule)  # an unknown name fails here, not at the first question
 
     @staticmethod

@@ -206,6 +206,7 @@ class _Grid:
     inverse: InverseSettings
     features: CombinedFeatures
     differences: FloatArray
+    rows: FloatArray  # the differences in units of the noise of their answers
     answers: Answers
 
     @staticmethod
@@ -216,7 +217,8 @@ class _Grid:
         features = CombinedFeatures(scales, belief.features)
         # The belief has the curved differences already.
         differences = np.hstack([(first - second) / scales, belief.differences])
-        return _Grid(settings, belief.settings, features, differences, belief.answers)
+        rows = differences * belief.clarity[:, None]
+        return _Grid(settings, belief.settings, features, differences, rows, belief.answers)
 
     def amplitudes(self, index: tuple[int, int]) -> FloatArray:
         """A of the pair (a, b) at this place of the grid."""
@@ -238,7 +240,7 @@ class _Grid:
         likelihood up to second order under q. With r_i the rest, log Z is the bound plus
         log E_q[exp sum_i r_i]; the rests are orthogonal to all quadratics and nearly independent.
         """
-        mean, variance = component.margins(self.differences)
+        mean, variance = component.margins(self.rows)
         return evidence_correction(mean, variance, self.answers)
 
     def fits(self) -> dict[tuple[int, int], VariationalFit]:
@@ -276,7 +278,7 @@ class _Grid:
         ratio = np.sqrt(before / np.where(amplitudes > 0, amplitudes, np.inf))
         used = slice(0, self.features.size if amplitudes[-1] > 0 else len(self.features.scales))
         fit = variational_fit(
-            self.differences[:, used] * amplitudes[used],
+            self.rows[:, used] * amplitudes[used],
             self.answers,
             (ratio * near.weights)[used],
             near.curvature,
@@ -289,8 +291,7 @@ class _Grid:
 
     def component(self, index: tuple[int, int], fit: VariationalFit) -> Component:
         amplitudes = self.amplitudes(index)
-        scaled = self.differences * amplitudes
-        rows = np.sqrt(fit.curvature)[:, None] * scaled
+        rows = np.sqrt(fit.curvature)[:, None] * (self.rows * amplitudes)
         if len(rows) > rows.shape[1]:
             rows = np.asarray(np.linalg.qr(rows, mode="r"))
         factor = inverse_cholesky(add_to_diagonal(rows @ rows.T, 1))
@@ -301,7 +302,7 @@ class _Grid:
             amplitudes * fit.weights,
             explained,
             factor,
-            self.unseen(scaled, amplitudes),
+            self.unseen(self.differences * amplitudes, amplitudes),
         )
 
     def unseen(self, scaled: FloatArray, amplitudes: FloatArray) -> float:
