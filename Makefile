@@ -2,13 +2,13 @@
 
 PYTHON := .venv/bin/python
 JOBS ?= 2
-# One thread a process: the linear algebra here is small, and pytest already uses every core.
+# One thread per process: the linear algebra here is small, and pytest already uses every core.
 export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test test-all test-numpy1 check format paper-map bench bench-peers clean
+.PHONY: help setup lock demo test test-all test-numpy1 check docs pictures format paper-map bench bench-peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -43,11 +43,18 @@ test-numpy1: .venv-numpy1/.installed ## the same tests with NumPy 1.26, in .venv
 	tools/setup .venv-numpy1 tools/constraints-numpy1.txt everything
 	@touch $@
 
-check: setup ## formatting, lint, types and tests
+check: setup ## formatting, lint, types, documentation and tests
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
+	$(MAKE) docs
 	$(MAKE) test
+
+docs: setup ## build the documentation site into docs/_build/html; warnings are errors
+	$(PYTHON) -m sphinx -q -W --keep-going docs docs/_build/html
+
+pictures: setup ## draw the pictures of docs/tutorial.md again by running its code
+	$(PYTHON) -m tools.pages
 
 format: setup ## put the code into the one format, fix what lint can fix
 	.venv/bin/ruff format .
@@ -58,12 +65,14 @@ paper-map: setup ## write docs/paper-map.md from the equation tags in src/
 
 bench: setup ## time the learner and a sample of the study; figures also go to benchmarks/latest.json
 	$(PYTHON) -m benchmarks.speed
-	$(PYTHON) -m benchmarks.study_hours
+	$(PYTHON) -m benchmarks.study_time
+	$(PYTHON) -m benchmarks.publish
 
 bench-peers: setup ## the learner beside its peers, which get their own .venv-peers
 	benchmarks/peers/setup
 	$(PYTHON) -m benchmarks.peers
+	$(PYTHON) -m benchmarks.publish
 
 clean: ## remove caches; environments and results stay
-	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist docs/_build
 	find src tests tools examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

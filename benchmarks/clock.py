@@ -1,12 +1,13 @@
 """Time that is comparable: one thread, actions taken in turn, medians, and where the time went.
 
-Seconds are processor seconds of this one-threaded process. On a quiet machine they are the seconds
-of the clock on the wall; on a busy one they leave out the time that others had the core.
+Seconds are processor seconds of this single-threaded process. On a quiet machine they equal wall
+time; on a busy one they exclude the time during which other processes had the core.
 """
 
 from __future__ import annotations
 
 import cProfile
+import inspect
 import os
 import platform
 import pstats
@@ -30,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Linear algebra in one thread."""
+    """Runs linear algebra in one thread."""
     with threadpool_limits(limits=1):
         yield
 
@@ -38,11 +39,11 @@ def one_core() -> Iterator[None]:
 def in_turn(
     actions: Mapping[str, Action], repeats: int, fewer: Mapping[str, int] | None = None
 ) -> dict[str, list[float]]:
-    """Seconds of every repeat. The actions alternate, so that a busy minute hits all of them.
+    """Seconds of every repeat. The actions alternate, so that a busy minute affects all of them.
 
-    Each comes twice and the second is timed: in a session or a study a round follows one like it,
-    with the processor's caches and the allocator's memory as that one left them. Actions that cost
-    much may have `fewer` repeats than the others.
+    Each action runs twice and the second run is timed: in a session or a study, a round follows
+    another one, with the processor's caches and the allocator's memory as that one left them.
+    Slow actions may have `fewer` repeats than the others.
     """
     seconds: dict[str, list[float]] = {name: [] for name in actions}
     for repeat in range(repeats):
@@ -62,13 +63,18 @@ def medians(seconds: Mapping[str, list[float]]) -> dict[str, float]:
 
 
 def times_longer(longer: list[float], shorter: list[float]) -> float:
-    """Median ratio of what ran in the same turn; a slow minute of the machine hits both."""
+    """Median ratio within a turn; a slow minute of the machine affects both."""
     pairs = list(zip(longer, shorter, strict=False))  # one may have fewer repeats
     return statistics.median(one / other for one, other in pairs)
 
 
-def parts(action: Action, repeats: int, names: Mapping[str, tuple[str, str]]) -> dict[str, float]:
-    """Mean seconds a repeat inside each named function (file name, function), callees included."""
+def parts(
+    action: Action, repeats: int, functions: Mapping[str, Callable[..., object]]
+) -> dict[str, float]:
+    """Mean seconds per repeat inside each function, callees included.
+
+    Raises ValueError if one of the functions is never called: its time would read 0.
+    """
     profile = cProfile.Profile(time.process_time)
     for repeat in range(repeats):
         profile.enable()
@@ -76,18 +82,20 @@ def parts(action: Action, repeats: int, names: Mapping[str, tuple[str, str]]) ->
         profile.disable()
     stats: dict[tuple[str, int, str], tuple[int, int, float, float, Any]]
     stats = vars(pstats.Stats(profile))["stats"]
-    spent = dict.fromkeys(names, 0.0)
-    for (file, _, function), (_, _, _, cumulative, _) in stats.items():
-        for label, (wanted_file, wanted_function) in names.items():
-            if function == wanted_function and file.endswith(wanted_file):
-                spent[label] += cumulative / repeats
+    spent = {}
+    for label, function in functions.items():
+        code = inspect.unwrap(function).__code__
+        called = stats.get((code.co_filename, code.co_firstlineno, code.co_name))
+        if called is None:
+            raise ValueError(f"{label}: expected a function that a repeat calls, got {function}")
+        spent[label] = called[3] / repeats
     return spent
 
 
 def environment(*packages: str) -> dict[str, Any]:
-    """What a reader needs to judge the figures; to be taken before they are measured.
+    """What a reader needs to judge the figures. Call it before measuring.
 
-    A commit made meanwhile is not the code that runs.
+    A commit made meanwhile is not the code that is measured.
     """
     return {
         "commit": commit(),
@@ -105,12 +113,12 @@ def environment(*packages: str) -> dict[str, Any]:
 
 
 def ended(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """The same when the figures have been measured."""
+    """The environment, completed after measuring."""
     return {**environment, "load_average_after": os.getloadavg()[0]}
 
 
 def commit() -> str:
-    """The one whose code is imported, as long as nobody commits."""
+    """The short hash of the current commit."""
     found = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         cwd=ROOT,

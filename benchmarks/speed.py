@@ -3,8 +3,8 @@
 One thread; what is compared runs in turn on the same data in the same run; every figure is a
 median. A round is tell + ask after t comparisons, in the paper's settings unless said otherwise. It
 is never one of the checkpoints (every 25 to 50 rounds) at which hyperparameters are reselected;
-those have a table of their own. The figures go to benchmarks/latest.json, the curve to
-docs/images/growth.png.
+those have a table of their own. The figures go to benchmarks/latest.json; `benchmarks.publish`
+puts them into docs/speed.md.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import document, scenario
+from benchmarks import scenario
 from benchmarks.clock import (
     ROOT,
     ended,
@@ -30,11 +31,12 @@ from benchmarks.clock import (
     times_longer,
 )
 from benchmarks.floor import floor_seconds, measure_rates
-from benchmarks.prepared import waits
-from benchmarks.report import growth_picture, print_table, write_latest
-from benchmarks.rounds import Bench, compare
-from sfihilo import Settings
+from benchmarks.scenario import Bench, compare
+from benchmarks.tables import speed_text, write_latest
+from benchmarks.waiting import waiting_times
+from sfihilo import Settings, forward, inverse
 from sfihilo.learner import SHARPNESS_DELAY
+from sfihilo.querying import baselines, lookahead, ranking
 from sfihilo.study.people.users import SimulatedUser
 
 
@@ -62,7 +64,7 @@ REPEATS = {
 }
 CHECKPOINTS = (200, 250, 1000)
 MEMORY = Path("/dev/shm")
-# What a shorter run than the last one did not measure must not stay as if it had.
+# Figures of a longer run before that must not stay beside those of a shorter run.
 FORGET = (
     "speedup_",
     "growth_",
@@ -70,19 +72,19 @@ FORGET = (
     "run",
     "default_query_",
     "waiting_in_memory",
-    "environment",  # so older files called the origin
-    "checkpoint_tell_ms",  # and the checkpoints
+    "environment",  # the origin in older files
+    "checkpoint_tell_ms",  # the checkpoints in older files
 )
-# What a round consists of: label -> (file, function).
-PARTS = {
-    "forward: append to the factor": ("forward.py", "append"),
-    "inverse: mode (L-BFGS)": ("inverse.py", "append"),
-    "inverse: precision and samples": ("posterior.py", "reward_posterior"),
-    "pool: kernel, outcomes, information": ("querying.py", "_information"),
-    "pool: leverage and ranking": ("ranking.py", "rank_by_reducible"),
-    "targets settled in double precision": ("querying.py", "_settled"),
-    "belief at targets and candidates": ("forward.py", "at"),
-    "lookahead over the shortlist": ("querying.py", "lookahead"),
+# The parts of a round. Functions and not their names, so that a renamed one is an error.
+PARTS: dict[str, Callable[..., object]] = {
+    "forward: append to the factor": forward.append,
+    "inverse: mode (L-BFGS)": inverse.append,
+    "inverse: precision and samples": inverse.reward_posterior,
+    "pool: kernel, outcomes, information": baselines.information_of_pool,
+    "pool: leverage and ranking": ranking.rank_by_reducible,
+    "targets settled in double precision": lookahead._rerank_in_double,
+    "belief at targets and candidates": forward.ForwardBelief.at,
+    "lookahead over the shortlist": lookahead.lookahead,
 }
 
 
@@ -116,7 +118,7 @@ def speed(user: SimulatedUser, told: scenario.Told, most: int, longest: int) -> 
                 "worst_difference": max(found.difference for found in agreements),
             }
         )
-        print(f"t={comparisons}: {1e3 * seconds['round']:.1f} ms a round", flush=True)
+        print(f"t={comparisons}: {1e3 * seconds['round']:.1f} ms per round", flush=True)
     return {"rounds": rows, **_headlines({row["t"]: row for row in rows})}
 
 
@@ -178,7 +180,7 @@ def checkpoint(
 
 
 def default_queries(checkpoints: list[dict[str, Any]]) -> dict[str, float]:
-    """Milliseconds of the default preset's dearest kind of query, where a target stands."""
+    """Milliseconds of the default preset's slowest kind of query, where there is a target."""
     return {
         f"default_query_ms_t{row['t']}": row["most_ms"]
         for row in checkpoints
@@ -187,8 +189,8 @@ def default_queries(checkpoints: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def whole_run(rounds: int, rule: str) -> dict[str, float]:
-    """A run from nothing in a process of its own: seconds and peak memory."""
-    command = [sys.executable, "-m", "benchmarks.whole_run", str(rounds), rule]
+    """Seconds and peak memory of a whole run in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.scenario", str(rounds), rule]
     threads = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL")}
     done = subprocess.run(
         command,
@@ -203,7 +205,7 @@ def whole_run(rounds: int, rule: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Measures, prints, and writes benchmarks/latest.json."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--repeats", type=int, default=15, help="of anything, at most")
     arguments.add_argument("--longest", type=int, default=4000, help="largest t")
@@ -229,17 +231,16 @@ def main() -> None:
             if count <= chosen.longest
         ]
         figures |= default_queries(figures["checkpoints"])
-        figures["waiting"] = waits(user, chosen.trials)
+        figures["waiting"] = waiting_times(user, chosen.trials)
         figures["prepared_ms"] = figures["waiting"]["prepared_ms"]
-        if MEMORY.is_dir():  # the same without a disk: what is left is ours
-            figures["waiting_in_memory"] = waits(user, chosen.trials // 2, MEMORY)
+        if MEMORY.is_dir():  # the same without a disk: only the time of our code
+            figures["waiting_in_memory"] = waiting_times(user, chosen.trials // 2, MEMORY)
     if chosen.run:
         figures["run"] = whole_run(chosen.run, "boundary_lookahead")
         figures[f"peak_mb_t{chosen.run}"] = figures["run"]["peak_mb"]
-    write_latest("speed", ended(origin), figures, FORGET)
-    print_table(figures)
-    growth_picture(figures, ROOT / "docs" / "images" / "growth.png")
-    document.main()
+    origin = ended(origin)
+    write_latest("speed", origin, figures, FORGET)
+    print(f"\n{speed_text({**figures, 'origins': {'speed': origin}})}")
 
 
 if __name__ == "__main__":

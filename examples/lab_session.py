@@ -15,7 +15,7 @@ TRIALS = 12  # a real session has some two hundred
 
 space = Space(
     policy={
-        "peak_torque": Parameter(0, 60, unit="Nm", max_step=15),
+        "peak_torque": Parameter(0, 60, unit="Nm", max_step=15, start=0),
         "peak_time": Parameter(35, 60, unit="% stride"),
         "rise_time": Parameter(10, 40, unit="% stride", integer=True),
     },

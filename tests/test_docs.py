@@ -1,49 +1,39 @@
-"""What README.md, docs/ and examples/ say works.
+"""README.md, docs/, examples/ and the documentation site.
 
 Python blocks of a page run one after another in one namespace, in an empty folder. Of the commands
 in `console` and `sh` blocks, those of make and sfihilo must exist with every option that they show.
 A block after the line `<!-- not run: reason -->` is only read, never run.
 """
 
+import os
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+import sfihilo
+from sfihilo import experiment, querying
 from sfihilo.cli import main as cli
+from tools import pages
+from tools.pages import Block, blocks
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts),
+]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NOT_RUN = re.compile(r"<!-- not run: .+ -->\s*\Z")
 LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)]*)?\)")
-
-
-@dataclass(frozen=True)
-class Block:
-    language: str
-    text: str
-    line: int
-    runs: bool
-
-
-def blocks(page: str) -> Iterator[Block]:
-    for match in FENCE.finditer(page):
-        before = page[: match.start()]
-        yield Block(
-            language=match[1],
-            text=match[2],
-            line=before.count("\n") + 2,
-            runs=not NOT_RUN.search(before),
-        )
 
 
 def commands(block: Block) -> Iterator[str]:
@@ -67,12 +57,9 @@ def test_python_blocks_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
-    namespace: dict[str, Any] = {"__name__": "__page__"}
-    for block in blocks(path.read_text(encoding="utf-8")):
-        if block.language == "python" and block.runs:
-            # Empty lines in front, so that a traceback names the line of the page.
-            code = compile("\n" * (block.line - 1) + block.text, str(path), "exec")
-            exec(code, namespace)
+    pages.run(path)
+    drawn = [name for name in pages.pictures(path) if name.startswith(f"{path.stem}-")]
+    assert [name for name in drawn if not Path(name).is_file()] == []
 
 
 def make_targets() -> set[str]:
@@ -130,7 +117,7 @@ def test_commands_exist(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PAGES, ids=page_id)
 def test_links_lead_somewhere(path: Path) -> None:
-    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    text = pages.FENCE.sub("", path.read_text(encoding="utf-8"))
     targets = [link for link in LINK.findall(text) if "://" not in link]
     assert [link for link in targets if not (path.parent / link).exists()] == []
 
@@ -150,11 +137,55 @@ def test_blocks_are_read_as_written() -> None:
     page = (
         "text\n```python\nx = 1\n```\n\n<!-- not run: takes an hour -->\n"
         "```console\n$ make demo\nreward 1\n$ sfihilo study run \\\n  A\n```\n"
+        "1. a list\n\n   ```sh\n   make test\n   ```\n"
     )
-    first, second = blocks(page)
+    first, second, third = blocks(page)
     assert first == Block("python", "x = 1\n", 3, runs=True)
     assert not second.runs
     assert list(commands(second)) == ["make demo", "sfihilo study run    A"]
+    assert third == Block("sh", "make test\n", 16, runs=True)
+
+
+def test_site_builds_without_warnings_and_without_the_network(tmp_path: Path) -> None:
+    unreachable = {f"{kind}_proxy": "http://127.0.0.1:9" for kind in ("http", "https")}
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", DOCS, tmp_path / "html"],
+        env={**os.environ, **unreachable, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    written = {path.relative_to(tmp_path / "html") for path in tmp_path.rglob("*.html")}
+    wanted = {page.relative_to(DOCS).with_suffix(".html") for page in PAGES if DOCS in page.parents}
+    assert wanted <= written
+    assert Path("tutorial.html") in wanted
+
+
+DIRECTIVE = re.compile(
+    r"^\.\. auto(?:function|class|exception):: (?:\w+\.)*(\w+)(?:\(.*\))?$", re.MULTILINE
+)
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("learner.md", set(sfihilo.__all__) - {"Settings"}),
+        ("settings.md", {"Settings"}),
+        ("rules.md", {*querying.RULES, "Situation", "Decision"}),
+    ],
+)
+def test_reference_lists_every_public_name(page: str, names: set[str]) -> None:
+    listed = set(DIRECTIVE.findall((DOCS / "reference" / page).read_text(encoding="utf-8")))
+    assert names - listed == set()
+
+
+def test_reference_of_sessions_lists_each_public_name_once() -> None:
+    text = (DOCS / "reference" / "experiment.md").read_text(encoding="utf-8")
+    excluded = re.findall(r":exclude-members: (.*)", text)[0].split(", ")
+    listed = [name for name in DIRECTIVE.findall(text) if name in experiment.__all__]
+    assert listed
+    assert sorted(listed) == sorted(excluded)  # the module's directive lists the others
 
 
 @pytest.mark.parametrize(
@@ -170,5 +201,5 @@ def test_blocks_are_read_as_written() -> None:
         ("cd sfihilo", None),
     ],
 )
-def test_faults_are_found(command: str, found: str | None) -> None:
+def test_wrong_command_is_reported(command: str, found: str | None) -> None:
     assert fault(command) == found

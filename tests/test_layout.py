@@ -25,6 +25,7 @@ ORDER = (
     "settings",
     "learner",
     "recall",
+    "comparisons",
     "saved",
     "provenance",
     "study",
@@ -149,10 +150,24 @@ def run_fresh(script: str) -> str:
 def test_importing_the_package_loads_no_heavy_library() -> None:
     script = (
         "import sys, sfihilo\n"
+        "print('sfihilo.learner' in sys.modules)\n"
+        "sfihilo.begin, sfihilo.load\n"
         f"print(*[name for name in {HEAVY!r} if name in sys.modules])\n"
         "print('sfihilo.learner' in sys.modules)"
     )
-    assert run_fresh(script).split("\n")[:2] == ["", "True"]
+    assert run_fresh(script).split("\n")[:3] == ["False", "", "True"]
+
+
+def test_front_door_gives_every_public_name_and_part() -> None:
+    script = (
+        "import sfihilo\n"
+        "for name in (*sfihilo.__all__, 'forward', 'inverse', 'querying', 'settings'):\n"
+        "    assert name in dir(sfihilo) and getattr(sfihilo, name) is not None, name\n"
+        "assert sorted(sfihilo._HOMES) == sfihilo.__all__\n"
+        "try: sfihilo.nothing\n"
+        "except AttributeError as error: print(error)"
+    )
+    assert run_fresh(script) == "module 'sfihilo' has no attribute 'nothing'\n"
 
 
 @pytest.mark.parametrize("path", sources(), ids=source_id)

@@ -207,14 +207,12 @@ def wrong_tells() -> dict[str, tuple[Callable[[Query], Query], Response, str]]:
         return Response(values, "new")  # type: ignore[arg-type]
 
     return {
-        "NaN": (same, outcome(np.nan, 0.5), "outcome: expected finite"),
         "inf": (same, outcome(0.5, np.inf), "outcome: expected finite"),
         "above one": (same, outcome(0.5, 1.01), r"outcome: expected numbers in \[0, 1\]"),
         "below zero": (same, outcome(-0.01, 0.5), r"outcome: expected numbers in \[0, 1\]"),
         "too short": (same, outcome(0.5), "outcome: expected 2 numbers"),
         "too long": (same, outcome(0.5, 0.5, 0.5), "outcome: expected 2 numbers"),
         "text": (same, outcome("a", "b"), "outcome: expected 2 numbers"),
-        "partly missing": (same, outcome(None, 0.5), "outcome: expected"),
         "unknown choice": (
             same,
             Response(np.array([0.4, 0.6]), "anchor"),  # type: ignore[arg-type]

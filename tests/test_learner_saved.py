@@ -123,6 +123,46 @@ def test_spoilt_texts_are_refused(change: Callable[[dict[str, Any]], Any]) -> No
         load(text)
 
 
+def with_first(record: dict[str, Any], name: str, value: object) -> dict[str, Any]:
+    """The record with the first number of a part replaced."""
+    first, *rest = record[name]
+    first = [value, *first[1:]] if isinstance(first, list) else value
+    return {**record, name: [first, *rest]}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "0.5", None, True, [], {}, 10**400])
+@pytest.mark.parametrize("name", ["policies", "mode", "curvature", "hyper"])
+def test_number_that_is_none_is_refused(name: str, value: object) -> None:
+    record = with_first(json.loads(save(some_state())), name, value)
+    with pytest.raises(ValueError, match=r"expected"):
+        load(json.dumps(record))
+
+
+@pytest.mark.parametrize("value", [None, 3, "text", {}, [None], [[]], [["a"]], True, -1, 1e308])
+@pytest.mark.parametrize("name", ["settings", "seed", "policies", "outcomes", "anchors", "choices",
+                                  "hyper", "decay", "factored", "mode", "curvature"])  # fmt: skip
+def test_part_of_a_wrong_type_is_refused(name: str, value: object) -> None:
+    record = json.loads(save(some_state()))
+    if (name, value) in [("seed", 3), ("decay", None), ("factored", 3)]:
+        return
+    with pytest.raises(ValueError, match="expected"):
+        load(json.dumps({**record, name: value}))
+
+
+@pytest.mark.parametrize("part", ["forward", "inverse", "query", "policy_dim", "outcome_dim"])
+@pytest.mark.parametrize("value", [None, 3.5, "text", [], -1])
+def test_settings_of_a_wrong_type_are_refused(part: str, value: object) -> None:
+    record = json.loads(save(some_state()))
+    with pytest.raises(ValueError):
+        load(json.dumps({**record, "settings": {**record["settings"], part: value}}))
+
+
+@pytest.mark.parametrize("given", [None, 7, b"{}", "[" * 100_000])
+def test_load_of_anything_else_is_refused(given: Any) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        load(given)
+
+
 def test_text_that_is_no_json() -> None:
     with pytest.raises(ValueError):
         load(save(some_state())[:-20])

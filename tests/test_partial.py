@@ -28,6 +28,7 @@ from sfihilo import forward as fw
 from sfihilo.forward import ForwardSettings, Hyperparameters
 from sfihilo.forward.recency import RecencySettings
 from sfihilo.forward.tuning import select_hyperparameters
+from sfihilo.forward.validation import LeaveOneOut
 from sfihilo.history import BoolArray, FloatArray, generator
 from sfihilo.querying.ranking import rank_by_reducible
 from tests.small import PRESETS, RULE_NAMES, respond, small
@@ -149,6 +150,20 @@ def test_tried_leverage_of_partial_outcomes_leaves_the_trial_out() -> None:
         kept = np.arange(12) != left
         without = fitted(policies[kept], outcomes[kept])
         assert tried[left] == pytest.approx(without.leverage(policies[[left]])[0], abs=1e-9)
+
+
+def test_leave_one_out_checks_of_partial_outcomes_are_those_of_each_outcome() -> None:
+    policies, outcomes, _ = gappy(count=12)
+    checks = LeaveOneOut.of(fitted(policies, outcomes))
+    assert np.array_equal(np.isnan(checks.residual), np.isnan(outcomes))
+    inflation = checks.inflation()
+    for column in range(4):
+        rows = np.flatnonzero(~np.isnan(outcomes[:, column]))
+        single = LeaveOneOut.of(alone(policies, outcomes, column))
+        assert checks.residual[rows, column] == pytest.approx(single.residual[:, 0], abs=1e-12)
+        assert checks.variance[rows, column] == pytest.approx(single.variance[:, 0], abs=1e-12)
+        assert inflation[column] == pytest.approx(single.inflation()[0], abs=1e-12)
+    assert 0 <= checks.trusted_leverage() <= 1
 
 
 def test_ranking_with_partial_outcomes_computes_every_leverage() -> None:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from benchmarks import plain, plain_query, plain_tuned, scenario
-from benchmarks.plain_loops import LookaheadByLoops
+from benchmarks import scenario
+from benchmarks.reference import lookahead as plain_lookahead
+from benchmarks.reference import model, tuned
+from benchmarks.reference.loops import LookaheadByLoops
 from sfihilo import Response, Settings, State, ask, begin, explain, tell
 from sfihilo import forward as fw
 from sfihilo.forward import ForwardSettings, Hyperparameters
@@ -52,18 +54,18 @@ def played(settings: Settings, rounds: int, ties: bool = False) -> tuple[State, 
 def by_plain(
     before: State,
     state: State,
-    lookahead: plain_query.Lookahead = plain_query.boundary_lookahead,
-) -> tuple[plain_query.Looked, FloatArray]:
+    rule: plain_lookahead.LookaheadRule = plain_lookahead.boundary_lookahead,
+) -> tuple[plain_lookahead.Lookahead, FloatArray]:
     """The last round's refit and the next question by the transcription, with the same draws."""
     hyper = state.forward.hyper
-    return plain_query.whole_round(
+    return plain_lookahead.whole_round(
         scenario.plain_data(state),
         (hyper.length_scale, hyper.ridge),
         scenario.plain_features(state),
         before.inverse.centre,
         scenario.plain_draws(state),
         scenario.plain_constants(state.settings).to_the_end(),
-        lookahead,
+        rule,
     )
 
 
@@ -77,8 +79,8 @@ def test_losses_have_the_slope_and_curvature_that_differentiation_finds(label: f
     logits = np.linspace(-6, 6, 25)
     labels = np.full(25, label)
     step = 1e-5
-    up, down = (plain.losses(logits + shift, labels, 0.7) for shift in (step, -step))
-    _, slope, curvature = plain.losses(logits, labels, 0.7)
+    up, down = (model.losses(logits + shift, labels, 0.7) for shift in (step, -step))
+    _, slope, curvature = model.losses(logits, labels, 0.7)
     np.testing.assert_allclose((up[0] - down[0]) / (2 * step), slope, atol=1e-8)
     np.testing.assert_allclose((up[1] - down[1]) / (2 * step), curvature, atol=1e-8)
 
@@ -87,25 +89,25 @@ def test_objective_has_the_gradient_that_differentiation_finds() -> None:
     rng = np.random.default_rng(0)
     differences, theta = rng.normal(size=(12, 5)), rng.normal(size=6)
     labels = np.array([1, -1, 0] * 4, dtype=float)
-    constants = plain.Constants(weight_scale=0.8, sharpness_mean=0.3, sharpness_scale=1.5)
+    constants = model.Constants(weight_scale=0.8, sharpness_mean=0.3, sharpness_scale=1.5)
 
     def value(x: FloatArray) -> float:
-        return plain.objective(x, differences, labels, constants)[0]
+        return model.objective(x, differences, labels, constants)[0]
 
     numerical = approx_fprime(theta, value, 1e-7)
-    _, gradient = plain.objective(theta, differences, labels, constants)
+    _, gradient = model.objective(theta, differences, labels, constants)
     np.testing.assert_allclose(gradient, numerical, atol=1e-5)
 
 
-def test_one_candidate_after_another_equals_bare_loops(small: tuple[State, State]) -> None:
+def test_transcription_equals_bare_loops(small: tuple[State, State]) -> None:
     before, state = small
     looked, theta = by_plain(before, state)
     data, features = scenario.plain_data(state), scenario.plain_features(state)
     constants, draws = scenario.plain_constants(state.settings), scenario.plain_draws(state)
-    forward = plain.fit_forward(data.policies, data.outcomes, *state.forward.hyper, constants)
+    forward = model.fit_forward(data.policies, data.outcomes, *state.forward.hyper, constants)
     differences = features(data.first) - features(data.second)
-    matrix = plain.precision(theta, differences, data.labels, constants)
-    samples = plain.posterior_samples(theta, matrix, draws.posterior_normals, 1e-6)
+    matrix = model.precision(theta, differences, data.labels, constants)
+    samples = model.posterior_samples(theta, matrix, draws.posterior_normals, 1e-6)
     loops = LookaheadByLoops(
         forward,
         features,
@@ -120,16 +122,16 @@ def test_one_candidate_after_another_equals_bare_loops(small: tuple[State, State
     np.testing.assert_allclose(looked.utilities[rows], expected, rtol=1e-9, atol=1e-12)
 
 
-def test_the_tuned_form_is_the_same_to_rounding(small: tuple[State, State]) -> None:
+def test_tuned_transcription_equals_the_literal_one_to_rounding(small: tuple[State, State]) -> None:
     literal, _ = by_plain(*small)
-    tuned, _ = by_plain(*small, plain_tuned.boundary_lookahead)
-    np.testing.assert_array_equal(tuned.shortlist, literal.shortlist)
-    np.testing.assert_array_equal(tuned.targets, literal.targets)
-    np.testing.assert_allclose(tuned.utilities, literal.utilities, rtol=1e-9)
+    shared, _ = by_plain(*small, tuned.boundary_lookahead)
+    np.testing.assert_array_equal(shared.shortlist, literal.shortlist)
+    np.testing.assert_array_equal(shared.targets, literal.targets)
+    np.testing.assert_allclose(shared.utilities, literal.utilities, rtol=1e-9)
 
 
 @pytest.mark.parametrize("ties", [False, True])
-def test_the_learner_asks_what_the_transcription_asks(ties: bool) -> None:
+def test_learner_asks_the_query_of_the_transcription(ties: bool) -> None:
     before, state = played(SMALL, 40, ties)
     looked, theta = by_plain(before, state)
     selection = explain(state)
@@ -140,7 +142,7 @@ def test_the_learner_asks_what_the_transcription_asks(ties: bool) -> None:
     np.testing.assert_array_equal(selection.policy, selection.pool[looked.chosen])
 
 
-def test_the_same_at_the_size_of_the_paper() -> None:
+def test_learner_asks_the_query_of_the_transcription_at_the_size_of_the_paper() -> None:
     before, state = played(Settings.paper(), 60)
     looked, _ = by_plain(before, state)
     selection = explain(state)
@@ -150,33 +152,35 @@ def test_the_same_at_the_size_of_the_paper() -> None:
     np.testing.assert_array_equal(selection.policy, selection.pool[looked.chosen])
 
 
-def test_posterior_samples_and_predictions_are_the_same(small: tuple[State, State]) -> None:
+def test_posterior_samples_and_predictions_equal_the_transcription(
+    small: tuple[State, State],
+) -> None:
     _, state = small
     data, features = scenario.plain_data(state), scenario.plain_features(state)
     constants = scenario.plain_constants(state.settings)
     differences = features(data.first) - features(data.second)
-    matrix = plain.precision(state.inverse.centre, differences, data.labels, constants)
+    matrix = model.precision(state.inverse.centre, differences, data.labels, constants)
     normals = scenario.plain_draws(state).posterior_normals
-    samples = plain.posterior_samples(state.inverse.centre, matrix, normals, 1e-6)
+    samples = model.posterior_samples(state.inverse.centre, matrix, normals, 1e-6)
     posterior = state.rule_posterior()
     np.testing.assert_allclose(posterior.weights, samples[:, :-1], atol=1e-8)
     np.testing.assert_allclose(posterior.log_sharpness, samples[:, -1], atol=1e-8)
     np.testing.assert_allclose(
         posterior.preference(data.first, data.second),
-        plain.preference(features, samples, data.first, data.second),
+        model.preference(features, samples, data.first, data.second),
         atol=1e-8,
     )
 
 
 @pytest.mark.parametrize("ridge", [1e-9, 1e-4, 1e-1])
 @pytest.mark.parametrize("recency", [False, True])
-def test_the_forward_belief_is_the_same(ridge: float, recency: bool) -> None:
+def test_forward_belief_equals_the_transcription(ridge: float, recency: bool) -> None:
     rng = np.random.default_rng(1)
     policies = rng.uniform(size=(50, 3))
     outcomes = np.array([smooth_person(policy, rng) for policy in policies])
     weights = recency_weights(np.arange(50), 50, Decay(20.0, 0.2), 1e-4) if recency else None
-    constants = plain.Constants()
-    expected = plain.fit_forward(policies, outcomes, 0.4, ridge, constants, weights)
+    constants = model.Constants()
+    expected = model.fit_forward(policies, outcomes, 0.4, ridge, constants, weights)
     belief = fw.fit(
         ForwardSettings(), Hyperparameters(0.4, ridge), 0.05, policies, outcomes, weights
     )
@@ -184,15 +188,15 @@ def test_the_forward_belief_is_the_same(ridge: float, recency: bool) -> None:
     prediction = belief.predict(elsewhere)
     tolerance = 1e-6 if ridge < 1e-6 else 1e-9
     np.testing.assert_allclose(
-        prediction.mean, plain.forward_mean(expected, elsewhere), atol=tolerance
+        prediction.mean, model.forward_mean(expected, elsewhere), atol=tolerance
     )
     if not recency:  # how weights enter the residual variance is a decision, not an equation
-        epistemic = plain.epistemic_variance(expected, elsewhere)
+        epistemic = model.epistemic_variance(expected, elsewhere)
         np.testing.assert_allclose(prediction.epistemic, epistemic, atol=tolerance)
         np.testing.assert_allclose(prediction.observation[0], expected.observation, atol=tolerance)
 
 
-def test_hyperparameters_are_those_of_the_least_validation_error() -> None:
+def test_hyperparameters_minimise_the_validation_error_of_the_transcription() -> None:
     rng = np.random.default_rng(2)
     policies = rng.uniform(size=(60, 2))
     outcomes = np.array([smooth_person(policy, rng) for policy in policies])
@@ -200,7 +204,7 @@ def test_hyperparameters_are_those_of_the_least_validation_error() -> None:
     chosen = select_hyperparameters(settings, policies, outcomes, np.random.default_rng(9))
     training = np.random.default_rng(9).permutation(60)[12:]
     errors = {
-        (length_scale, ridge): plain.validation_error(
+        (length_scale, ridge): model.validation_error(
             policies, outcomes, training, length_scale, ridge
         )
         for length_scale in settings.length_scales

@@ -7,8 +7,14 @@ from math import exp, log, pi, sqrt
 import numpy as np
 import pytest
 
-from benchmarks import plain, rounds, scenario
-from benchmarks.plain_loops import ForwardByInverse, LookaheadByLoops, entropy, similarity
+from benchmarks import scenario
+from benchmarks.reference import model
+from benchmarks.reference.loops import (
+    ForwardByInverse,
+    LookaheadByLoops,
+    entropy,
+    similarity,
+)
 from sfihilo import Settings, State, explain, querying
 from sfihilo import forward as fw
 from sfihilo.feasible import Feasible
@@ -41,10 +47,10 @@ def tiny_state(count: int = 14, candidate_outcomes: int = 0) -> State:
     return played(replace(TINY, query=query), count)
 
 
-def plain_forward(state: State) -> plain.Forward:
+def plain_forward(state: State) -> model.Forward:
     data = state.history.forward_data()
     constants = scenario.plain_constants(state.settings)
-    return plain.fit_forward(data.policies, data.outcomes, *state.forward.hyper, constants)
+    return model.fit_forward(data.policies, data.outcomes, *state.forward.hyper, constants)
 
 
 def theta_of(state: State) -> FloatArray:
@@ -134,7 +140,7 @@ def test_whole_paper_sized_round_against_the_plain_transcription() -> None:
     """Pool 4,000, 32 targets, 512 samples, 256 features, d = 8; the plain one is in double."""
     user = scenario.person()
     told = scenario.tell_all(user, 40)
-    bench = rounds.Bench.make(Settings.paper(), user, told, 30, 2)
+    bench = scenario.Bench.make(Settings.paper(), user, told, 30, 2)
     for repeat in range(2):
         selection, looked = bench.learner(repeat), bench.plain(repeat)
         mine = dict(zip(selection.shortlist.tolist(), selection.utilities.tolist(), strict=True))
@@ -142,7 +148,7 @@ def test_whole_paper_sized_round_against_the_plain_transcription() -> None:
         assert len(mine) > 16
         assert mine.keys() == theirs.keys()
         assert max(abs(mine[key] - theirs[key]) for key in mine) < 1e-4 * max(theirs.values())
-        assert rounds.compare(selection, looked).same
+        assert scenario.compare(selection, looked).same
 
 
 def test_tables_of_the_paper() -> None:

@@ -35,9 +35,9 @@ def in_own_environment() -> None:
 
 
 def row(user: SimulatedUser, told: Told, comparisons: int, repeats: int) -> dict[str, Any]:
-    """Seconds of a round at one t."""
+    """Milliseconds of a round at one t."""
     from benchmarks.peers.pairwise import Utility
-    from benchmarks.rounds import Bench
+    from benchmarks.scenario import Bench
     from sfihilo import Settings
 
     paper = Bench.make(Settings.paper(), user, told, comparisons, repeats)
@@ -83,12 +83,12 @@ def warm_optuna(told: Told, comparisons: int) -> Preferential:
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Measures, prints, and writes benchmarks/latest.json."""
     in_own_environment()
     import torch  # type: ignore[import-not-found]
 
-    from benchmarks import document, scenario
-    from benchmarks.report import print_headlines, write_latest
+    from benchmarks import scenario
+    from benchmarks.tables import headline_text, write_latest
 
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--repeats", type=int, default=3)
@@ -98,7 +98,7 @@ def main() -> None:
     user = scenario.person()
     told = scenario.tell_all(user, max(COMPARISONS) + repeats + 10)
     names = ("paper", "default", "pairwisegp_bald", "pairwisegp_eubo", "optuna")
-    print("Milliseconds a round, one core")
+    print("Milliseconds per round, one core")
     print(f"{'t':>6}", *(f"{name:>16}" for name in names), "  PairwiseGP and Optuna / ours")
     rows = []
     with one_core():
@@ -114,8 +114,7 @@ def main() -> None:
         "peers": {"repeats": repeats, "rounds": rows},
     }
     write_latest("peers", ended(origin), figures)
-    print_headlines("peers", figures)
-    document.main()
+    print(headline_text("peers", figures))
 
 
 if __name__ == "__main__":

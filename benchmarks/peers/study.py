@@ -2,12 +2,12 @@
 
 Every method talks to the same people, whose replies depend only on (person, round, policy), and is
 judged by the study's own evaluation: balanced preference error on held-out pairs, forward RMSE, and
-the clean reward lost by the final policy. One JSON file a person and method; a file that exists is
-done, whatever commit it says it was computed at, so the same command goes on where it stopped.
+the clean reward lost by the final policy. There is one JSON file per person and method; a file that
+exists is done, whatever commit it was computed at, so the same command continues where it stopped.
 
 To keep the peers affordable, their hyperparameters are refitted only every `--refit` rounds (their
-posteriors every round), and PairwiseGP's acquisitions look at `--candidates` policies, not 4000.
-The seconds a query are therefore a favour to them; `benchmarks.peers` times them as users run them.
+posteriors every round), and PairwiseGP's acquisitions score `--candidates` policies instead of
+4000. The seconds per query therefore favour them; `benchmarks.peers` times them as users run them.
 """
 
 from __future__ import annotations

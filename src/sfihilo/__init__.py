@@ -1,15 +1,17 @@
 """SFIHILO: simultaneous forward and inverse human-in-the-loop optimisation."""
 
-import warnings
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from sfihilo.feasible import Feasible
-from sfihilo.history import Query, Response
-from sfihilo.learner import State, ask, begin, explain, recommend, tell
-from sfihilo.recall import question
-from sfihilo.recommendation import NothingLearnedError, Recommendation
-from sfihilo.saved import load, save
-from sfihilo.settings import Settings
+if TYPE_CHECKING:
+    from sfihilo.comparisons import reward_from_comparisons
+    from sfihilo.feasible import Feasible
+    from sfihilo.history import Query, Response
+    from sfihilo.learner import State, ask, begin, explain, recommend, tell
+    from sfihilo.recall import question
+    from sfihilo.recommendation import NothingLearnedError, Recommendation
+    from sfihilo.saved import load, save
+    from sfihilo.settings import Settings
 
 __version__ = "0.1.0"
 
@@ -27,13 +29,49 @@ __all__ = [
     "load",
     "question",
     "recommend",
+    "reward_from_comparisons",
     "save",
     "tell",
 ]
 
 
+# Where each public name is defined. It is loaded on first use, so that a command of a session
+# which only reads or writes the record does not load the learner.
+_HOMES = {
+    "Feasible": "feasible",
+    "NothingLearnedError": "recommendation",
+    "Query": "history",
+    "Recommendation": "recommendation",
+    "Response": "history",
+    "Settings": "settings",
+    "State": "learner",
+    "ask": "learner",
+    "begin": "learner",
+    "explain": "learner",
+    "load": "saved",
+    "question": "recall",
+    "recommend": "learner",
+    "reward_from_comparisons": "comparisons",
+    "save": "saved",
+    "tell": "learner",
+}
+_PARTS = frozenset({"forward", "inverse", "querying", *_HOMES.values()})
+
+
 def __getattr__(name: str) -> Any:
     if name == "look":  # renamed in 0.2
+        import warnings
+
         warnings.warn("sfihilo.look is now sfihilo.explain", DeprecationWarning, stacklevel=2)
-        return explain
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        name = "explain"
+    if name in _PARTS:
+        return import_module(f"sfihilo.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"sfihilo.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PARTS})

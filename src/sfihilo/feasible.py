@@ -1,7 +1,7 @@
 """The feasible set: which policies may be asked or recommended (paper appendix, the subset C of T).
 
-Bounds, a largest step from the previous policy, a callable and a finite list all restrict alike,
-and any of them may be combined.
+Bounds, a largest step from the previous policy, a callable and a finite list can be combined; a
+policy is in the set if all of them allow it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
+import scipy
 
 from sfihilo.history import BoolArray, FloatArray
 
-# Bounds and steps hold to this much: the distance between two neighbouring floats, with room.
+# Bounds and steps hold up to this rounding error.
 TOLERANCE = 1e-12
 _ATTEMPTS = 200
 _LEAST_PROPOSALS = 1024
@@ -25,8 +25,8 @@ _LEAST_PROPOSALS = 1024
 class Feasible:
     """A subset of the unit cube of policies; without arguments, the whole cube.
 
-    accepts: given policies (n, d), says which are allowed (n,).
-    choices: a finite list (n, d) of the only policies there are.
+    accepts: a function of policies (n, d) that returns which of them are allowed (n,).
+    choices: a finite list (n, d); no other policy is allowed.
     """
 
     lower: npt.ArrayLike | None = None
@@ -53,12 +53,14 @@ class Feasible:
     def contains(self, policies: FloatArray, previous: FloatArray | None = None) -> BoolArray:
         inside = self._within(policies, previous)
         if self.choices is not None and inside.any():
-            distance, _ = cKDTree(self._listed(policies.shape[1])).query(policies[inside], p=np.inf)
+            distance, _ = scipy.spatial.cKDTree(self._listed(policies.shape[1])).query(
+                policies[inside], p=np.inf
+            )
             inside[inside] = distance <= TOLERANCE
         return inside
 
     def _within(self, policies: FloatArray, previous: FloatArray | None) -> BoolArray:
-        """Inside the box and accepted; the finite list aside."""
+        """Which policies are inside the box and accepted; the finite list is ignored."""
         lower, upper = self.box(policies.shape[1], previous)
         inside: BoolArray = np.asarray(np.isfinite(policies).all(axis=1))
         inside &= (policies >= lower - TOLERANCE).all(axis=1)
@@ -85,7 +87,7 @@ class Feasible:
         return self._rejection_sample(count, lower, upper, rng)
 
     def listed(self, dimension: int, previous: FloatArray | None = None) -> FloatArray:
-        """Those of the finite list that the other restrictions allow."""
+        """The policies of the finite list that the other restrictions allow."""
         listed = self._listed(dimension)
         allowed = listed[self._within(listed, previous)]
         if len(allowed) == 0:

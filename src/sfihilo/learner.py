@@ -87,9 +87,7 @@ class State:
     @checked_floats
     def posterior(self) -> Reward:
         """What is known about the reward: it makes every prediction."""
-        # Linear or own features say what the reward is made of: nothing is added to them.
-        curved = self.settings.inverse.features in ("rbf", "landmarks")
-        return self._average if curved and self.settings.average else self._posterior
+        return self._posterior if self.settings.averaged is None else self._average
 
     @checked_floats
     def rule_posterior(self) -> RewardPosterior:
@@ -98,10 +96,10 @@ class State:
 
     @cached_property
     def _average(self) -> RewardAverage:
-        assert self.settings.average is not None
+        assert self.settings.averaged is not None
         pairs = self.history.preference_data()
         return reward_average(
-            self.settings.average,
+            self.settings.averaged,
             self.inverse,
             (pairs.anchors, pairs.outcomes),
             lambda: generator(self.seed, self.round, "average"),
@@ -331,7 +329,12 @@ def _sharpness_is_due(history: History, grades: int) -> bool:
     if grades > 2 and len(compared) <= GRADED_OFTEN:
         return len(compared) % 5 == 0
     rounds = range(compared[-2] + 1 if len(compared) > 1 else 0, len(history))
-    return any(is_checkpoint(round - SHARPNESS_DELAY) for round in rounds)
+    return any(sharpness_due_at(round) for round in rounds)
+
+
+def sharpness_due_at(comparisons: int) -> bool:
+    """Whether the sharpness is reselected after this many comparisons."""
+    return is_checkpoint(comparisons - SHARPNESS_DELAY)
 
 
 @checked_floats

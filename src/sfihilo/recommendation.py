@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
+import scipy
 
 from sfihilo.feasible import Feasible
 from sfihilo.forward.validation import LeaveOneOut
@@ -71,7 +71,8 @@ def describe(
     prediction = forward.predict(policy[None])
     mean, checks = prediction.mean[0], LeaveOneOut.of(forward)
     freedom = np.maximum(forward.measurements - 1, _FEWEST_FREEDOM)
-    reach = stdtrit(freedom, 0.5 + settings.interval / 2) * np.sqrt(prediction.variance[0])
+    quantile = scipy.special.stdtrit(freedom, 0.5 + settings.interval / 2)
+    reach = quantile * np.sqrt(prediction.variance[0])
     reach = reach * checks.inflation()
     outcomes = objective.outcomes(policy)
     rewards = reward.reward_samples(outcomes).mean(axis=0)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -24,6 +27,22 @@ from sfihilo.inverse import InverseBelief
 from sfihilo.inverse.grading import CUTS, Grading, answer_bounds, answer_clarity
 from sfihilo.learner import State, begin, checked_floats, fitted_forward
 from sfihilo.settings import Settings
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def _as_value_errors(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Numbers of the right type may still be impossible: arithmetic that fails is a ValueError."""
+
+    @wraps(function)
+    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        try:
+            return function(*args, **kwargs)
+        except (ArithmeticError, AttributeError, TypeError, RecursionError) as error:
+            raise ValueError(f"state: expected the text of a saved state: {error}") from error
+
+    return checked
 
 
 def save(state: State) -> str:
@@ -65,6 +84,7 @@ def save(state: State) -> str:
     )
 
 
+@_as_value_errors
 @checked_floats
 def load(text: str) -> State:
     """Return the state that `save` wrote: the same next query, to the last bit.
@@ -118,12 +138,15 @@ _PARTS = (
 
 def _record(text: str) -> dict[str, Any]:
     """Validates the text that `load` is given."""
-    record = json.loads(text, parse_constant=_not_finite)
+    if not isinstance(text, str):
+        raise ValueError(f"state: expected text, got {type(text).__name__}")
+    record = json.loads(text, parse_constant=_refuse)
     if not isinstance(record, dict) or record.get("format") != 1:
         raise ValueError(f"state: expected a record of format 1, got {text[:60]!r}")
     missing = [part for part in _PARTS if part not in record]
     if missing:
         raise ValueError(f"state: expected {', '.join(_PARTS)}, got a record without {missing}")
+    _check_types(record)
     columns = (
         *("policies", "outcomes", "anchors", "choices"),
         *("imputed", "strengths", "compared_with"),
@@ -178,8 +201,45 @@ def _grading(record: dict[str, Any]) -> Grading:
     return Grading(scale, used)
 
 
-def _not_finite(constant: str) -> float:
+def _refuse(constant: str) -> None:
     raise ValueError(f"state: expected finite numbers, got {constant}")
+
+
+def _check_types(record: dict[str, Any]) -> None:
+    """Raise unless every part has the type that `save` wrote."""
+    if not isinstance(record["settings"], dict):
+        raise ValueError(f"settings: expected a table, got {record['settings']!r}")
+    for name in ("policies", "outcomes", "anchors", "choices"):
+        if not isinstance(record[name], list):
+            raise ValueError(f"{name}: expected a list, got {record[name]!r}")
+    for name in ("policies", "outcomes", "anchors"):
+        for row in record[name]:
+            if row is not None or name == "policies":
+                _numbers(row, name, missing=name != "policies")
+    for name in ("mode", "curvature"):
+        _numbers(record[name], name)
+    for name in ("hyper", "decay"):
+        values = record[name]
+        if values is None and name == "decay":
+            continue
+        _numbers(values, name)
+        if len(values) != 2 or min(values) <= 0:
+            raise ValueError(f"{name}: expected two numbers above 0, got {values!r}")
+    if isinstance(record["factored"], bool) or not isinstance(record["factored"], int):
+        raise ValueError(f"factored: expected a whole number, got {record['factored']!r}")
+
+
+def _numbers(values: object, name: str, *, missing: bool = False) -> None:
+    """Raise unless it is a list of finite numbers, or of None where values may be missing."""
+    if not isinstance(values, list):
+        raise ValueError(f"{name}: expected a list of numbers, got {values!r}")
+    for value in values:
+        if value is None and missing:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{name}: expected numbers, got {value!r}")
+        if not math.isfinite(value):
+            raise ValueError(f"{name}: expected finite numbers, got {value}")
 
 
 def _check_models(inverse: InverseBelief, measured: int, factored: int) -> None:

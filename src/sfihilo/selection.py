@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
+import scipy
 
 from sfihilo.checks import Checked, fraction, positive
 from sfihilo.feasible import Feasible

@@ -98,6 +98,12 @@ class Settings:
             raise ValueError(f"recall_noise: expected a number from 0, got {self.recall_noise!r}")
         querying.rule(self.rule)  # an unknown name fails here, not at the first question
 
+    @property
+    def averaged(self) -> AverageSettings | None:
+        """The average that makes the predictions, where there is one."""
+        # Linear or own features say what the reward is made of: nothing is added to them.
+        return self.average if self.inverse.features in ("rbf", "landmarks") else None
+
     @staticmethod
     def paper(
         policy_dim: int = 8,

@@ -25,10 +25,10 @@ LEAN = Settings(
 
 EXOSKELETON = Space(
     policy={
-        "peak_torque": Parameter(0, 60, unit="Nm", max_step=15),
+        "peak_torque": Parameter(0, 60, unit="Nm", max_step=15, start=30),
         "peak_time": Parameter(35, 60, unit="% stride"),
-        "cadence": Parameter(80, 120, unit="1/min", integer=True, max_step=10),
-        "gain": Parameter(0.1, 10, log=True, max_step=3),
+        "cadence": Parameter(80, 120, unit="1/min", integer=True, max_step=10, start=100),
+        "gain": Parameter(0.1, 10, log=True, max_step=3, start=2),
         "offset": Parameter(-5, 5, fixed=1.5),
     },
     outcomes={

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sfihilo.experiment import BadMeasurementError, Lab
-from sfihilo.experiment.log.chain import canonical
-from sfihilo.experiment.session.rounds import lessons
+from sfihilo.experiment.log.event import canonical
+from sfihilo.experiment.session.rounds import rounds_of
 from sfihilo.experiment.space.measurement import accepted, described
 from tests.experiment.people import EXOSKELETON, LEAN, finish, memory_folder
 
@@ -98,7 +98,7 @@ def fuzz(count: int) -> tuple[int, int]:
         assert acceptable(values), values
         if found.values is not None and None not in found.values.values():
             numbers = {name: float(v) for name, v in found.values.items() if v is not None}
-            unit = EXOSKELETON.unit_outcome(numbers)
+            unit = np.array(EXOSKELETON.unit_values(numbers))
             assert ((unit >= 0) & (unit <= 1)).all()
         canonical({"outcome": found.values})
     return taken, refused
@@ -124,13 +124,13 @@ def through_a_session(count: int) -> None:
         finish(session)
         for values in measurements(count, 2):
             trial = session.ask()
-            before, refusals = lessons(session.record), session.record.refused
+            before, refusals = rounds_of(session.record), session.record.refused
             try:
                 session.measure(trial, values)  # type: ignore[arg-type]
             except BadMeasurementError:
                 assert not acceptable(values)
                 assert session.trials[-1] == trial
-                assert lessons(session.record) == before
+                assert rounds_of(session.record) == before
                 assert session.record.refused == refusals + 1
                 continue
             assert acceptable(values)

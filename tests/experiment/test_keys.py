@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sfihilo.cli.session import app
-from sfihilo.experiment import KeyConflict, Lab, Session
+from sfihilo.experiment import KeyConflictError, Lab, Session
 from sfihilo.experiment.session import lab as lab_module
 from sfihilo.experiment.space.measurement import BadMeasurementError
 from tests.experiment.people import EXOSKELETON, LEAN, finish, memory_folder
@@ -78,10 +78,10 @@ def test_a_key_of_a_mark_stands_for_nothing_else(session: Session) -> None:
     ]
     count = len(session.events)
     for call in calls:
-        with pytest.raises(KeyConflict):
+        with pytest.raises(KeyConflictError):
             call()
     session.withdraw(1, "sensor", key="w")  # the same kind of event as an undo has
-    with pytest.raises(KeyConflict):
+    with pytest.raises(KeyConflictError):
         session.undo(key="w")
     assert len(session.events) == count + 1
 
@@ -103,7 +103,7 @@ def test_a_session_is_begun_once(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> N
         lambda: first.undo(key="new"),
     ]
     for call in calls:
-        with pytest.raises(KeyConflict):
+        with pytest.raises(KeyConflictError):
             call()
     assert lab.sessions() == ["P1-1"]
     assert lab.create(EXOSKELETON, "P1", 1, settings=LEAN, key="next").id == "P1-2"
@@ -145,7 +145,7 @@ def test_somebody_begins_between_the_look_and_the_write(
     monkeypatch.setattr(lab.log, "begun", lambda key: next(looks, look(key)))
     assert lab.create(EXOSKELETON, "P1", 1, settings=LEAN, key="new").id == first.id
     looks = iter([None])
-    with pytest.raises(KeyConflict, match="another content"):
+    with pytest.raises(KeyConflictError, match="another content"):
         lab.create(EXOSKELETON, "P1", 2, settings=LEAN, key="new")
     assert lab.sessions() == ["P1-1"]
 
@@ -164,7 +164,7 @@ def test_every_command_that_writes_takes_a_key(folder: Path) -> None:
     run("new", "space.toml", "-p", "P8")
     for _ in range(2):
         run("close", "--session", "P7-1", "--key", "c")
-    run("new", "space.toml", "-p", "P9", "--key", "n", code=1)
+    run("new", "space.toml", "-p", "P9", "--key", "n", code=2)
     with Lab("sfihilo.db") as lab:
         kinds = [event.kind for event in lab.open("P7-1").events]
         assert kinds == [
@@ -182,7 +182,7 @@ def test_a_refused_measurement_that_is_retried_is_recorded_once(session: Session
             session.measure(trial, value, key="m")
     assert session.record.refused == 2
     assert session.measure(trial, good, key="m").measured  # the key was not spent on refusals
-    with pytest.raises(KeyConflict):
+    with pytest.raises(KeyConflictError):
         session.measure(trial, bad, key="m")
     assert session.record.refused == 2
 

@@ -17,17 +17,17 @@ import pytest
 
 from sfihilo.experiment.log import chain, schema
 from sfihilo.experiment.log import store as module
-from sfihilo.experiment.log.store import (
-    Busy,
-    Damaged,
-    DiskFailure,
-    KeyConflict,
-    Log,
-    NotALog,
-    ReadOnly,
-    Stale,
-    verify,
+from sfihilo.experiment.log.errors import (
+    BusyError,
+    DamagedError,
+    DiskFailureError,
+    KeyConflictError,
+    NotALogError,
+    ReadOnlyError,
+    StaleError,
 )
+from sfihilo.experiment.log.event import GENESIS, Event
+from sfihilo.experiment.log.store import Log, verify
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_what_is_appended_is_read_back(log: Log) -> None:
     event = log.append("s1", "asked", body, key="k", expected=0, actor="Zoë")
     assert (event.seq, event.session, event.number, event.kind) == (1, "s1", 1, "asked")
     assert (event.body, event.key, event.actor) == (body, "k", "Zoë")
-    assert event.previous == chain.GENESIS
+    assert event.previous == GENESIS
     assert event.wall.endswith("+00:00")
     assert list(log.events()) == [event]
     assert math.copysign(1, event.body["policy"][3]) == -1
@@ -148,7 +148,7 @@ def test_the_same_key_with_other_content_is_refused(
     log: Log, kind: str, body: dict[str, Any], actor: str | None
 ) -> None:
     first = log.append("s", "measured", {"x": 1}, key="k", actor="a")
-    with pytest.raises(KeyConflict, match="another content"):
+    with pytest.raises(KeyConflictError, match="another content"):
         log.append("s", kind, body, key="k", actor=actor)
     assert list(log.events()) == [first]
 
@@ -156,7 +156,7 @@ def test_the_same_key_with_other_content_is_refused(
 def test_a_stale_writer_is_told_the_current_count(log: Log) -> None:
     log.append("s", "note", {}, expected=0)
     for wrong in (0, 2):
-        with pytest.raises(Stale) as caught:
+        with pytest.raises(StaleError) as caught:
             log.append("s", "note", {}, expected=wrong)
         assert (caught.value.current, caught.value.expected) == (1, wrong)
     assert log.append("s", "note", {}, expected=1).number == 2
@@ -166,7 +166,7 @@ def test_a_second_writer_gets_a_clear_error(path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(schema, "PATIENCE", 0.05)
     with Log.open(path) as log, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(Busy, match="another writer"):
+        with pytest.raises(BusyError, match="another writer"):
             log.append("s", "note", {})
         assert list(log.events()) == []
         other.execute("ROLLBACK")
@@ -232,10 +232,10 @@ def test_a_tampered_event_is_named(path: Path, what: str) -> None:
     verdict = verify(path)
     assert (verdict.ok, verdict.first_bad, verdict.count) == (False, seq, seq - 1)
     if what == "end removed":
-        with pytest.raises(Damaged, match="head"):
+        with pytest.raises(DamagedError, match="head"):
             Log.open(path)
     else:
-        with Log.open(path) as log, pytest.raises(Damaged, match=r"changed|missing"):
+        with Log.open(path) as log, pytest.raises(DamagedError, match=r"changed|missing"):
             list(log.events("s"))
 
 
@@ -255,7 +255,7 @@ def test_an_exported_chain_can_be_checked_by_anyone(log: Log) -> None:
     for i in range(5):
         log.append(f"s{i % 2}", "note", {"i": i / 3, "é": "ü"}, actor="Zoë" if i else None)
     lines = [json.dumps(event.to_dict()) for event in log.events()]
-    events = [chain.Event.from_dict(json.loads(line)) for line in lines]
+    events = [Event.from_dict(json.loads(line)) for line in lines]
     assert events == list(log.events())
     assert chain.check(events).ok
     changed = [*events[:3], replace(events[3], actor="other"), events[4]]
@@ -266,7 +266,7 @@ def test_an_exported_chain_can_be_checked_by_anyone(log: Log) -> None:
     assert chain.check(events[1:]).first_bad == 1
     assert chain.check([replace(events[0], body={"x": math.nan})]).first_bad == 1
     with pytest.raises(ValueError, match="missing"):
-        chain.Event.from_dict({"seq": 1})
+        Event.from_dict({"seq": 1})
 
 
 def test_the_hash_is_that_of_the_canonical_json_of_the_other_fields(log: Log) -> None:
@@ -294,7 +294,7 @@ def test_reading_only(path: Path) -> None:
             lambda: log.set_identity("P", {}),
             lambda: log.erase_identity("P"),
         ):
-            with pytest.raises(ReadOnly, match="reading only"):
+            with pytest.raises(ReadOnlyError, match="reading only"):
                 write()
     assert path.read_bytes() == before
 
@@ -304,11 +304,11 @@ def test_another_programs_file_is_left_alone(path: Path) -> None:
         other.execute("CREATE TABLE notes (text)")
         other.commit()
     before = path.read_bytes()
-    with pytest.raises(NotALog, match="another program"):
+    with pytest.raises(NotALogError, match="another program"):
         Log.open(path)
     assert path.read_bytes() == before
     path.write_text("a text file that is long enough to be read as a header " * 20)
-    with pytest.raises(Damaged, match="not a database"):
+    with pytest.raises(DamagedError, match="not a database"):
         Log.open(path)
     with pytest.raises(FileNotFoundError, match="folder"):
         Log.open(path / "deeper" / "study.db")
@@ -359,7 +359,7 @@ def test_a_log_that_vanished_is_missed(path: Path, tmp_path: Path) -> None:
         log.append("s", "note", {})
         path.rename(tmp_path / "elsewhere.db")
         for _ in range(2):  # neither the old connection nor a new one may acknowledge anything
-            with pytest.raises((ReadOnly, DiskFailure)):
+            with pytest.raises((ReadOnlyError, DiskFailureError)):
                 log.append("s", "note", {})
         assert not path.exists()
     assert verify(tmp_path / "elsewhere.db").count == 1
@@ -370,6 +370,18 @@ def test_a_log_emptied_under_way_is_not_begun_anew(path: Path) -> None:
         log.append("s", "note", {})
         path.write_bytes(b"")
         for _ in range(2):
-            with pytest.raises((Damaged, NotALog)):
+            with pytest.raises((DamagedError, NotALogError)):
                 log.append("s", "note", {})
         assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("old", ["Damaged", "Busy", "Stale", "NotALog", "ReadOnly", "LogProblem"])
+def test_a_former_error_name_still_works_with_a_warning(old: str) -> None:
+    import sfihilo.experiment
+    from sfihilo.experiment.log import errors
+
+    for place in (errors, sfihilo.experiment):
+        with pytest.warns(DeprecationWarning, match=f"{old} is now"):
+            assert issubclass(getattr(place, old), errors.LogError)
+    with pytest.raises(AttributeError, match="Nonsense"):
+        _ = errors.Nonsense

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from sfihilo.experiment.log import schema
-from sfihilo.experiment.log.chain import Event
-from sfihilo.experiment.log.store import Log, ReadOnly, verify
+from sfihilo.experiment.log.errors import ReadOnlyError
+from sfihilo.experiment.log.event import Event
+from sfihilo.experiment.log.store import Log, verify
 
 GOLDEN = Path(__file__).with_name("golden")
 PERSON = {"name": "Ada Lovelace"}
@@ -111,9 +112,9 @@ def test_a_newer_file_opens_for_reading_only(golden: tuple[Path, list[Event]]) -
         assert log.read_only
         assert list(log.events()) == events
         assert log.verify().ok
-        with pytest.raises(ReadOnly, match=r"newer SFIHILO.*upgrade"):
+        with pytest.raises(ReadOnlyError, match=r"newer SFIHILO.*upgrade"):
             log.append("P07-1", "note", {})
-        with pytest.raises(ReadOnly, match="newer"):
+        with pytest.raises(ReadOnlyError, match="newer"):
             log.erase_identity("P07")
     assert path.read_bytes() == before
 

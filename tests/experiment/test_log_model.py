@@ -10,7 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from sfihilo.experiment.log.store import KeyConflict, Log, Stale
+from sfihilo.experiment.log.errors import KeyConflictError, StaleError
+from sfihilo.experiment.log.store import Log
 from tests.experiment.torture.children import fast_folder
 
 SESSIONS = st.sampled_from(["a", "b"])
@@ -46,11 +47,11 @@ class LogAgainstModel(RuleBasedStateMachine):
         current = self.count(session)
         expected = None if ahead is None else current + ahead
         if key is not None and stored.get(key, text) != text:
-            with pytest.raises(KeyConflict):
+            with pytest.raises(KeyConflictError):
                 self.log.append(session, "note", body, key=key, expected=expected)
             return
         if key not in stored and expected not in (None, current):
-            with pytest.raises(Stale, match=f"has {current} events"):
+            with pytest.raises(StaleError, match=f"has {current} events"):
                 self.log.append(session, "note", body, key=key, expected=expected)
             return
         event = self.log.append(session, "note", body, key=key, expected=expected)

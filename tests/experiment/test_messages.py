@@ -41,9 +41,37 @@ def test_another_unit_is_named_only_far_out_of_range(
         assert re.search(rf"another unit\? \S+ {hint}", str(caught.value))
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "unit", "value", "hint"),
+    [
+        (0, 10, "points", 60, "another scale? 60 / 10 = 6 would fit"),
+        (0, 10, "", 60, "another scale? 60 / 10 = 6 would fit"),
+        (0, 10, "cm", 60, None),
+        (2, 8, "W/kg", 450, "for the whole body, not per kilogram? 450 / 70 = 6.429 would fit"),
+        (2, 8, "W kg⁻¹", 450, "not per kilogram? 450 / 70 = 6.429 would fit"),
+        (2, 8, "W", 450, "another unit? 450 / 100 = 4.5 would fit"),
+        (2, 8, "W/kg", 4100, "another unit? 4100 / 1000 = 4.1 would fit"),
+    ],
+)
+def test_unit_hints_fit_the_unit(
+    low: float, high: float, unit: str, value: float, hint: str | None
+) -> None:
+    space = Space({"x": Parameter(0, 1)}, {"o": Outcome(low, high, unit=unit)})
+    with pytest.raises(BadMeasurementError) as caught:
+        accepted(space, {"o": value})
+    assert (hint or "") in str(caught.value)
+    assert ("would fit" in str(caught.value)) == (hint is not None)
+
+
+def test_refused_values_are_shown_with_six_digits() -> None:
+    space = Space({"x": Parameter(0, 1)}, {"o": Outcome(0.0, 10.0, unit="cm")})
+    with pytest.raises(BadMeasurementError, match=r"o: expected 0 to 10 cm, got 11\.2667$"):
+        accepted(space, {"o": 11.266666666666667})
+
+
 def test_messages_without_a_unit_have_no_gap() -> None:
     space = Space({"a": Parameter(0, 10, max_step=1)}, {"o": Outcome(0, 10, soft=(1, 9))})
-    assert accepted(space, {"o": 9.5}).warnings == ("o: 9.5 is outside the usual 1.0 to 9.0",)
+    assert accepted(space, {"o": 9.5}).warnings == ("o: 9.5 is outside the usual 1 to 9",)
     found = safety.problems(space, {"a": 50.0}, [{"a": 0.0}])
     assert found == [
         "a: expected 0 to 10, got 50.0",
@@ -57,10 +85,13 @@ def test_titles_are_whole_and_counts_agree(tmp_path: Path) -> None:
     )
     db = ["--db", str(tmp_path / "lab.db")]
     runner = CliRunner()
-    for words in (["new", str(tmp_path / "s.toml"), "-p", "P1"], ["ask"], ["measure", "o=0.5"]):
+    for words in (
+        ["new", str(tmp_path / "s.toml"), "-p", "P1"], ["ask"], ["measure", "o=0.5"], ["ask"],
+        ["measure", "o=0.6"], ["choose", "n"],
+    ):  # fmt: skip
         assert runner.invoke(app, [*words, *db]).exit_code == 0
     lines = runner.invoke(app, ["recommend", *db]).output.splitlines()
-    assert "Recommended after 1 trial" in lines
+    assert "Recommended after 2 trials" in lines
     assert "Expected, with 95 % intervals" in lines
 
 

@@ -121,7 +121,7 @@ def proposals(count: int, each: int) -> None:
             feasible = feasible_now(record, record.vetoes)
             pool = (feasible or Feasible()).sample(each, len(space.free), rng, None)
             for unit in pool:
-                settled = space.settled(unit)
+                settled = space.on_grid(unit)
                 assert safety.problems(space, space.to_policy(settled), record.positions) == []
             checked += len(pool)
             chosen = space.to_policy(pool[0])
@@ -163,7 +163,7 @@ def test_the_first_step_counts_from_where_the_device_starts() -> None:
     space = Space(
         policy={
             "torque": Parameter(0, 60, max_step=15, start=0),
-            "timing": Parameter(0, 1, max_step=0.1),
+            "timing": Parameter(0, 1, max_step=0.1, start=0.5),
         },
         outcomes={"comfort": Outcome(0, 10)},
     )
@@ -172,7 +172,7 @@ def test_the_first_step_counts_from_where_the_device_starts() -> None:
             first = lab.create(space, participant="P01", seed=seed).ask()
             assert first.policy["torque"] <= 15
         with pytest.raises(ValueError, match="at most 15"):
-            lab.create(space, participant="P01", seed=99).suggest({"torque": 20, "timing": 0.9})
+            lab.create(space, participant="P01", seed=99).suggest({"torque": 20, "timing": 0.5})
 
 
 def test_a_start_outside_the_parameter_is_refused() -> None:

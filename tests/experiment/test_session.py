@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import sfihilo
 from sfihilo import Query, Response, State, ask, begin, tell
-from sfihilo.experiment import Lab, Overtaken, Protocol, Session, Trial
-from sfihilo.experiment.log.errors import KeyConflict
-from sfihilo.experiment.session import proposals as learning
-from sfihilo.experiment.session import writer
-from sfihilo.experiment.session.rounds import lessons
+from sfihilo.experiment import Lab, OvertakenError, Protocol, Session, Trial
+from sfihilo.experiment.log.errors import KeyConflictError
+from sfihilo.experiment.session import session as session_module
+from sfihilo.experiment.session.decide import Draft
+from sfihilo.experiment.session.rounds import rounds_of
 from sfihilo.history import Choice
 from sfihilo.querying import QuerySettings
 from tests.experiment.people import (
@@ -89,8 +90,8 @@ def test_preparing_changes_no_query_and_saves_the_wait(
             threading.Event().wait(0.01)
         session.choose(trial, person.choose(trial))
         with monkeypatch.context() as patch:  # the next query is ready: nothing is computed
-            patch.setattr(learning, "tell", lambda *given: computed.append(given))
-            patch.setattr(learning, "ask", lambda *given: computed.append(given))
+            patch.setattr(sfihilo, "tell", lambda *given: computed.append(given))
+            patch.setattr(sfihilo, "ask", lambda *given: computed.append(given))
             assert list(session.ask().unit) == expected[number + 1]
     assert computed == []
 
@@ -115,7 +116,7 @@ def test_a_failure_in_the_background_does_no_harm(
     finish(session)
     trial = session.measure(session.ask(), good(session, 0.1))
     with monkeypatch.context() as patch:
-        patch.setattr(learning, "ask", lambda *_: 1 / 0)
+        patch.setattr(sfihilo, "ask", lambda *_: 1 / 0)
         session.prepare()
         while not session.prepared:
             threading.Event().wait(0.01)
@@ -160,7 +161,7 @@ def test_what_was_prepared_but_not_answered_is_not_the_snapshot(folder: Path) ->
             told.append(state.round)
             return original(state, query, response)
 
-        patch.setattr(learning, "tell", counted)
+        patch.setattr(sfihilo, "tell", counted)
         assert lab.open("P1-1").state.round == 17
     assert told in ([], [16])  # the last answer came after the last question
 
@@ -169,7 +170,7 @@ def test_replay_uses_recorded_queries(folder: Path, monkeypatch: pytest.MonkeyPa
     with Lab(folder / "a.db") as lab:
         Person(EXOSKELETON, 3).walk(lab.create(EXOSKELETON, "P1", 5, settings=LEAN), 8)
     asked: list[int] = []
-    monkeypatch.setattr(learning, "ask", lambda *_: asked.append(1))
+    monkeypatch.setattr(sfihilo, "ask", lambda *_: asked.append(1))
     with Lab(folder / "a.db") as lab:
         session = lab.open("P1-1")
         assert session.state.round == 8
@@ -181,19 +182,20 @@ def test_undo_and_redo_walk_back_and_forth(session: Session) -> None:
     trial = session.start(session.ask())
     session.measure(trial, good(session, 0.3))
     session.choose(trial, "new")
-    before = lessons(session.record)
+    before = rounds_of(session.record)
     undone = [session.undo("oops").kind for _ in range(4)]
     assert undone == ["chosen", "measured", "started", "asked"]
     assert session.trials[1].status == "undone"
-    assert len(lessons(session.record)) == 1
+    assert len(rounds_of(session.record)) == 1
     redone = [session.redo().kind for _ in range(4)]
     assert redone == undone[::-1]
-    assert lessons(session.record) == before
+    assert rounds_of(session.record) == before
     with pytest.raises(ValueError, match="nothing to redo"):
         session.redo()
 
 
-def test_an_undone_query_comes_again(session: Session) -> None:
+def test_an_undone_query_comes_again(lab: Lab) -> None:
+    session = lab.create(unit_space(), "P1", 7, settings=LEAN)
     finish(session)
     first = session.ask()
     session.undo()
@@ -201,6 +203,26 @@ def test_an_undone_query_comes_again(session: Session) -> None:
     assert (again.number, again.round, again.unit) == (first.number + 1, first.round, first.unit)
     with pytest.raises(ValueError, match="nothing to redo"):
         session.redo()
+
+
+def test_undone_query_cannot_be_redone_after_another(session: Session) -> None:
+    finish(session)
+    session.ask()
+    session.undo()
+    session.ask()
+    with pytest.raises(ValueError, match="nothing to redo"):
+        session.redo()
+
+
+def test_undone_query_may_have_been_applied_so_the_next_is_one_step_from_it(
+    session: Session,
+) -> None:
+    before = finish(session)
+    shown = session.ask()
+    session.undo()
+    after = session.ask()
+    for place in (before, shown):
+        assert abs(after.policy["peak_torque"] - place.policy["peak_torque"]) <= 15 + 1e-6
 
 
 def test_undoing_into_the_trial_before_opens_it_again(session: Session) -> None:
@@ -214,7 +236,7 @@ def test_undoing_into_the_trial_before_opens_it_again(session: Session) -> None:
     session.prepare()
     session.choose(2, "previous")
     assert session.ask().number == 4
-    assert [lesson.choice for lesson in lessons(session.record)] == [None, "previous"]
+    assert [lesson.choice for lesson in rounds_of(session.record)] == [None, "previous"]
 
 
 def test_undo_ends_at_the_beginning(session: Session) -> None:
@@ -245,8 +267,10 @@ def test_an_aborted_policy_may_have_reached_the_device(session: Session) -> None
         assert abs(third.policy["peak_torque"] - policy["peak_torque"]) <= 15 + 1e-6
     session.veto(third, "never applied")
     assert len(session.record.positions) == 2
-    assert session.start(session.ask()).started
-    assert list(session.record.positions) == [dict(session.trials[-1].policy)]
+    last = session.start(session.ask())
+    assert dict(last.policy) in session.record.positions  # but the device may have refused it
+    session.measure(last, good(session, 0.1))
+    assert list(session.record.positions) == [dict(last.policy)]
 
 
 def test_undo_gives_the_learner_back(session: Session) -> None:
@@ -272,7 +296,9 @@ def test_an_amendment_is_what_the_learner_hears(session: Session) -> None:
     assert (trial.outcome, trial.choice) == (wanted, "previous")
     state = session.state
     assert state.history.choices[1] == "previous"
-    np.testing.assert_array_equal(state.history.outcomes[1], EXOSKELETON.unit_outcome(wanted))
+    np.testing.assert_array_equal(
+        state.history.outcomes[1], np.array(EXOSKELETON.unit_values(wanted))
+    )
     np.testing.assert_array_equal(state.history.anchors[2], state.history.outcomes[1])
     assert [e.kind for e in session.events if e.body.get("trial") == 2].count("measured") == 1
     session.undo()
@@ -283,11 +309,39 @@ def test_amending_to_missing_takes_the_next_comparison_along(session: Session) -
     for step in range(4):
         finish(session, "new", 0.1 * step)
     session.amend(2, why="loose mask", outcome=None)
-    told = lessons(session.record)
+    told = rounds_of(session.record)
     assert told[1].outcome is None
     assert told[2].choice is None  # it was compared with an outcome that is gone
     assert told[3].choice == "new"
     assert session.state.round == 4
+
+
+def test_partly_measured_outcome_reaches_the_learner_with_its_answer(session: Session) -> None:
+    for step in range(3):
+        finish(session, "new", 0.1 * step)
+    trial = session.ask()
+    session.measure(trial, good(session, 0.2) | {"comfort": None})
+    session.choose(trial, "previous")
+    history = session.state.history
+    assert np.isnan(history.outcomes[3]).tolist() == [False, True]
+    assert len(session.state.inverse.labels) == 3
+    assert session.record.anchor_trial == session.trials[3]
+    following = session.ask()
+    assert following.compare_with == 4
+    assert following.asks_choice
+
+
+def test_outcome_that_was_never_measured_leaves_nothing_to_compare_with(session: Session) -> None:
+    for step in range(4):
+        trial = session.ask()
+        assert not trial.asks_choice
+        session.measure(trial, good(session, 0.1 * step) | {"comfort": None})
+    state = session.state
+    assert state.forward.measurements.tolist() == [4, 0]
+    assert state.history.anchor is None
+    assert session.record.anchor_trial is None
+    session.measure(session.ask(), good(session))
+    assert session.ask().asks_choice
 
 
 def test_a_late_outcome_comes_as_an_amendment(session: Session) -> None:
@@ -295,15 +349,15 @@ def test_a_late_outcome_comes_as_an_amendment(session: Session) -> None:
     trial = session.measure(session.ask(), None)
     session.choose(trial, "new")
     session.amend(trial, why="analysed later", outcome=good(session, 0.2))
-    assert lessons(session.record)[1].outcome is not None
-    assert lessons(session.record)[1].choice == "new"
+    assert rounds_of(session.record)[1].outcome is not None
+    assert rounds_of(session.record)[1].choice == "new"
 
 
 def test_withdrawing_takes_the_data_out(session: Session) -> None:
     for step in range(3):
         finish(session, "new", 0.1 * step)
     session.withdraw(2, "sensor off")
-    told = lessons(session.record)
+    told = rounds_of(session.record)
     assert (told[1].outcome, told[1].choice) == (None, None)
     assert session.state.round == 3
     with pytest.raises(ValueError, match="withdrawn already"):
@@ -327,8 +381,9 @@ def test_after_a_break_the_anchor_is_walked_again(session: Session) -> None:
     assert [event.kind for event in session.events[-3:]] == ["interrupted", "resumed", "asked"]
     assert (anchor.source, anchor.policy, anchor.asks_choice) == ("anchor", before.policy, False)
     assert session.measure(anchor, good(session, 0.15)).status == "complete"
-    session.choose(anchor, "new")
-    assert lessons(session.record)[-1].choice is None
+    with pytest.raises(ValueError, match="no answer is expected"):
+        session.choose(anchor, "new")
+    assert rounds_of(session.record)[-1].choice is None
     after = session.ask()
     assert (after.source, after.asks_choice, after.compare_with) == ("learner", True, anchor.number)
 
@@ -343,7 +398,7 @@ def test_a_break_that_nobody_recorded_is_noticed(
         def now(cls, tz: object = None) -> "Tomorrow":
             return cls.fromtimestamp(datetime.now(UTC).timestamp() + 86400, UTC)
 
-    monkeypatch.setattr(writer, "datetime", Tomorrow)
+    monkeypatch.setattr(session_module, "datetime", Tomorrow)
     assert session.ask().source == "anchor"
     assert session.events[-3].body["why"] == "nothing for 1440 min"
 
@@ -404,6 +459,7 @@ def test_drift_mode_is_a_session_setting(lab: Lab) -> None:
 
 def test_a_closed_session_can_only_be_read(session: Session) -> None:
     finish(session)
+    finish(session, "new", 0.1)
     session.note("went well")
     session.close("done")
     calls: list[Callable[[], object]] = [
@@ -417,7 +473,7 @@ def test_a_closed_session_can_only_be_read(session: Session) -> None:
         with pytest.raises(ValueError, match="closed"):
             call()
     assert session.record.notes[0][2] == "went well"
-    assert session.recommend().trials == 1
+    assert session.recommend().trials == 2
 
 
 def test_the_same_key_does_nothing_twice(session: Session) -> None:
@@ -458,7 +514,7 @@ def test_the_same_key_with_another_content_is_refused(session: Session) -> None:
         lambda: session.repeat(1, key="k"),
     ]
     for call in calls:
-        with pytest.raises(KeyConflict):
+        with pytest.raises(KeyConflictError):
             call()
     assert len(session.events) == count
 
@@ -466,10 +522,12 @@ def test_the_same_key_with_another_content_is_refused(session: Session) -> None:
 def test_a_stale_writer_is_told_the_current_state(session: Session, lab: Lab) -> None:
     finish(session)
     trial = session.measure(session.ask(), good(session, 0.1))
-    journal = lab.open(session.id)._writer.journal
+    stale = lab.open(session.id)
     session.choose(trial, "new")
-    with pytest.raises(Overtaken, match="trial 2 is complete") as told:  # decided on an old record
-        journal.write("chosen", {"trial": 2, "choice": "previous"}, None, None)
+    with pytest.raises(
+        OvertakenError, match="trial 2 is complete"
+    ) as told:  # decided on an old record
+        stale._log.append(Draft("chosen", {"trial": 2, "choice": "previous"}), None, None)
     assert told.value.record.trials[-1].choice == "new"
     assert session.trials[-1].choice == "new"
 
@@ -483,7 +541,7 @@ def both_answer(writers: list[Session], trial: Trial) -> list[str]:
         gate.wait()
         try:
             who.choose(trial, choice)
-        except (Overtaken, ValueError):
+        except (OvertakenError, ValueError):
             return
         wins.append(choice)
 

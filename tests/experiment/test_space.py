@@ -1,4 +1,6 @@
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,11 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfihilo.experiment import Outcome, Parameter, Space
+from sfihilo.experiment.log.event import canonical
 from sfihilo.experiment.space.constraint import Constraint
+from sfihilo.experiment.space.space import read_toml, space_from_tables
 from tests.experiment.people import EXOSKELETON
 
 ROOT = Path(__file__).parents[2]
 OUTCOMES = {"comfort": Outcome(0, 10)}
+
+
+def read_space(path: Path) -> Space:
+    return space_from_tables(read_toml(path), str(path))
 
 
 def one(**options: object) -> Space:
@@ -26,9 +34,9 @@ def test_units_map_into_the_declared_space_and_back(unit: list[float]) -> None:
     assert policy["offset"] == 1.5
     assert policy["cadence"] == int(policy["cadence"])
     back = EXOSKELETON.to_unit(policy)
-    settled = EXOSKELETON.settled(np.array(unit))
-    np.testing.assert_allclose(back, settled, atol=1e-12)
-    assert EXOSKELETON.to_policy(settled) == policy  # what is told is what was set
+    moved = EXOSKELETON.on_grid(np.array(unit))
+    np.testing.assert_allclose(back, moved, atol=1e-12)
+    assert EXOSKELETON.to_policy(moved) == policy  # what is told is what was set
 
 
 def test_log_scale_explores_orders_of_magnitude() -> None:
@@ -51,8 +59,8 @@ def test_the_unit_cube_is_untouched_where_nothing_scales() -> None:
     unit = np.random.default_rng(0).uniform(size=(1000, 2))
     for row in unit:
         assert list(space.to_policy(row).values()) == row.tolist()
-        assert space.settled(row).tolist() == row.tolist()
-    assert space.unit_outcome({"o": 0.1 + 0.2}).tolist() == [0.1 + 0.2]
+        assert space.on_grid(row).tolist() == row.tolist()
+    assert space.unit_values({"o": 0.1 + 0.2}) == (0.1 + 0.2,)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -234,7 +242,7 @@ def test_functions_are_constraints_too() -> None:
 
 
 def test_the_example_file_describes_a_space() -> None:
-    space = Space.from_toml(ROOT / "examples" / "space.toml")
+    space = read_space(ROOT / "examples" / "space.toml")
     assert space.policy["peak_torque"].max_step == 15
     assert "gain" not in space.free
     assert space.outcomes["metabolic_rate"].soft == (2.5, 7.5)
@@ -261,9 +269,78 @@ def test_a_bad_file_says_what_is_wrong(tmp_path: Path, text: str, message: str) 
     path = tmp_path / "space.toml"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        Space.from_toml(path)
+        read_space(path)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot be read"):
-        Space.from_toml(tmp_path / "none.toml")
+        read_space(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("value", [None, 7, b"Nm", ["Nm"], {"a": 1}])
+def test_unit_that_is_no_text_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match="unit: expected a text"):
+        Parameter(0, 1, unit=value)
+    with pytest.raises(ValueError, match="unit: expected a text"):
+        Outcome(0, 1, unit=value)
+
+
+@pytest.mark.parametrize("name", ["low", "high", "max_step", "step", "fixed", "start"])
+@pytest.mark.parametrize("value", ["0.5", b"1", [0.5], {}, True, object(), np.array([0.5]), 1j])
+def test_number_of_a_wrong_type_is_refused(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name}: expected a number"):
+        Parameter(**{"low": 0, "high": 1, name: value})
+    if name in ("low", "high"):
+        with pytest.raises(ValueError, match=f"{name}: expected a number"):
+            Outcome(**{"low": 0, "high": 1, name: value})
+
+
+@pytest.mark.parametrize("value", [1, "true", None, [True]])
+def test_flag_of_a_wrong_type_is_refused(value: Any) -> None:
+    for name in ("log", "integer"):
+        with pytest.raises(ValueError, match=f"{name}: expected true or false"):
+            Parameter(1, 2, **{name: value})
+    if value is not None:
+        with pytest.raises(ValueError, match="lower_is_better"):
+            Outcome(1, 2, lower_is_better=value)
+
+
+def test_numpy_numbers_are_stored_as_plain_ones() -> None:
+    knob = Parameter(np.int64(0), np.float32(2), step=np.float64(0.5))  # type: ignore[arg-type]
+    assert [type(value) for value in (knob.low, knob.high, knob.step)] == [int, float, float]
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=6,
+)
+FIELDS = ["name", "low", "high", "unit", "max_step", "log", "integer", "step", "fixed", "start"]
+
+
+@given(
+    st.sampled_from(["policy", "outcomes", "constraints", "functions"]),
+    st.sampled_from([*FIELDS, "soft", "hard", "lower_is_better", "other"]),
+    ANYTHING,
+    st.booleans(),
+)
+def test_stored_space_with_anything_in_it_is_read_or_refused(
+    part: str, field: str, value: Any, whole: bool
+) -> None:
+    stored = EXOSKELETON.to_dict()
+    if whole or part in ("constraints", "functions"):
+        stored[part] = value
+    else:
+        stored[part][0][field] = value
+    try:
+        space = Space.from_dict(stored)
+    except ValueError as error:
+        assert str(error)  # noqa: PT017
+    else:
+        assert Space.from_dict(json.loads(canonical(space.to_dict()))) == space
+
+
+@given(ANYTHING)
+def test_anything_instead_of_a_space_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError):
+        Space.from_dict(value)

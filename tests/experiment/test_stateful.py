@@ -6,6 +6,7 @@ everything anew from that list each time; nothing of it is shared with the sessi
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +22,30 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from sfihilo.experiment import BadMeasurementError, Lab, Outcome, Parameter, Space
-from sfihilo.experiment.session.rounds import lessons
+from sfihilo.experiment import (
+    BadMeasurementError,
+    Lab,
+    Outcome,
+    Parameter,
+    Space,
+    UnsafePolicyError,
+)
+from sfihilo.experiment.session.rounds import rounds_of
 from tests.experiment.people import LEAN
 
 SPACE = Space(
-    {"x": Parameter(0, 10, max_step=4), "n": Parameter(0, 6, integer=True)}, {"o": Outcome(0, 1)}
+    {"x": Parameter(0, 10, max_step=4, start=5), "n": Parameter(0, 6, integer=True)},
+    {"o": Outcome(0, 1)},
 )
 CHOICES = st.sampled_from(["new", "previous", "same", None])
 OUTCOMES = st.one_of(st.none(), st.floats(0, 1))
 
 
-def fresh(number: int, compare_with: int | None, due: bool) -> dict[str, Any]:
+def fresh(number: int, compare_with: int | None, wants: bool) -> dict[str, Any]:
     return {
         "number": number,
         "with": compare_with,
-        "wants": compare_with is not None and not due,
+        "wants": wants,
         "measured": False,
         "outcome": None,
         "answered": False,
@@ -65,6 +74,8 @@ class Model:
                 if deed["what"] == "ask":
                     self.trials.append(fresh(len(self.trials) + 1, None, False))
                     self.trials[-1]["ending"] = "undone"
+                elif deed["what"] in ("start", "measure", "choose", "amend"):
+                    self.trials[deed["number"] - 1]["felt"] = True  # perhaps: nobody knows
                 continue
             getattr(self, deed["what"])(**deed["with"])
 
@@ -82,8 +93,19 @@ class Model:
         ]
         return known[-1] if known else None
 
+    def felt_last(self) -> int | None:
+        """The walk that the person remembers: all but vetoed ones, and undone ones that began."""
+        for trial in reversed(self.trials):
+            if trial["ending"] == "undone" and not trial.get("felt"):
+                continue
+            if trial["ending"] != "vetoed":
+                return int(trial["number"])
+        return None
+
     def ask(self) -> None:
-        self.trials.append(fresh(len(self.trials) + 1, self.anchor(), self.due))
+        anchor = self.anchor()
+        wants = anchor is not None and not self.due and anchor == self.felt_last()
+        self.trials.append(fresh(len(self.trials) + 1, anchor, wants))
 
     def start(self) -> None:
         self.last["started"] = True
@@ -150,7 +172,9 @@ class SessionMachine(RuleBasedStateMachine):
         return last if last and not over(last) else None
 
     def done(self, what: str, **given: Any) -> None:
-        self.deeds.append({"what": what, "with": given, "undone": False})
+        number = given.get("number") or self.model.last.get("number")
+        deed = {"what": what, "with": given, "undone": False, "number": number}
+        self.deeds.append(deed)
         if what not in ("interrupt", "resume"):
             self.redoable.clear()
 
@@ -162,7 +186,12 @@ class SessionMachine(RuleBasedStateMachine):
     def ask(self) -> None:
         self.after_break()
         waiting = self.open_trial
-        trial = self.session.ask()
+        try:
+            trial = self.session.ask()
+        except ValueError:  # undo left places that no policy is one step from
+            assert len(self.session.record.positions) > 1
+            self.session.place(self.session.record.positions[-1], why="looked at it")
+            return
         if waiting is None:
             self.done("ask")
         assert trial.number == self.model.last["number"]
@@ -184,7 +213,9 @@ class SessionMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.open_trial and not self.open_trial.get("started"))
     @rule()
     def start(self) -> None:
-        self.session.start(self.model.last["number"])
+        number = self.model.last["number"]
+        if self.refused_now(lambda: self.session.start(number)):
+            return
         self.done("start")
 
     @precondition(lambda self: self.open_trial and not self.open_trial["measured"])
@@ -192,16 +223,36 @@ class SessionMachine(RuleBasedStateMachine):
     def measure(self, value: float | None, retry: bool) -> None:
         key = f"m{len(self.session.events)}" if retry else None
         outcome = None if value is None else {"o": value}
-        for _ in range(2 if retry else 1):
-            self.session.measure(self.model.last["number"], outcome, key=key)
+        number = self.model.last["number"]
+        if self.refused_now(lambda: self.session.measure(number, outcome, key=key)):
+            return
+        if retry:
+            self.session.measure(number, outcome, key=key)
         self.done("measure", value=value)
 
-    @precondition(lambda self: self.open_trial and not self.open_trial["measured"])
+    def refused_now(self, call: Callable[[], object]) -> bool:
+        """Whether a walk cannot go on now: there is a break, or the device may be too far away."""
+        if self.model.interrupted:
+            with pytest.raises(ValueError, match="resume it"):
+                call()
+            return True
+        try:
+            call()
+        except UnsafePolicyError:
+            assert len(self.session.record.positions) > 1
+            return True
+        return False
+
+    @precondition(
+        lambda self: (
+            self.open_trial and not self.open_trial["measured"] and not self.model.interrupted
+        )
+    )
     @rule(value=st.sampled_from([float("nan"), 1.5, -0.1, "1", True, 1e309]))
     def measure_badly(self, value: Any) -> None:
-        with pytest.raises(BadMeasurementError):
+        with pytest.raises((BadMeasurementError, UnsafePolicyError)) as refused:
             self.session.measure(self.model.last["number"], {"o": value})
-        self.refused += 1
+        self.refused += refused.type is BadMeasurementError
 
     @precondition(lambda self: self.model.last)
     @rule(choice=CHOICES)
@@ -210,7 +261,10 @@ class SessionMachine(RuleBasedStateMachine):
         if last["answered"] or last["ending"]:
             with pytest.raises(ValueError, match=r"answered already|it is over"):
                 self.session.choose(last["number"], choice)
-        else:  # also where nobody asked: it is kept, and not told
+        elif not last["wants"]:
+            with pytest.raises(ValueError, match="no answer is expected"):
+                self.session.choose(last["number"], choice)
+        else:
             self.session.choose(last["number"], choice)
             self.done("choose", choice=choice)
 
@@ -317,7 +371,7 @@ class SessionMachine(RuleBasedStateMachine):
             assert (trial.answered, trial.choice) == (expected["answered"], expected["choice"])
         heard = [
             (None if lesson.outcome is None else lesson.outcome[0], lesson.choice)
-            for lesson in lessons(record)
+            for lesson in rounds_of(record)
         ]
         assert heard == model.told()
 

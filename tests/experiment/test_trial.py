@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from sfihilo.experiment import BadMeasurementError, Lab, Outcome, Parameter, Session, Space
-from sfihilo.experiment.session.rounds import lessons
+from sfihilo.experiment.session.rounds import rounds_of
 from tests.experiment.people import EXOSKELETON, LEAN, finish, good, memory_folder
 
 
@@ -19,16 +19,18 @@ def test_the_first_trial_only_gives_the_anchor(session: Session) -> None:
     trial = session.ask()
     assert (trial.number, trial.round, trial.compare_with, trial.asks_choice) == (1, 0, None, False)
     assert session.measure(trial, good(session)).status == "complete"
-    assert session.choose(trial, "new").choice == "new"  # kept, though nobody asked
-    assert lessons(session.record)[0].choice is None
     second = session.ask()
-    with pytest.raises(ValueError, match="answered already"):
-        session.choose(trial, "new")
     assert (second.number, second.compare_with, second.asks_choice) == (2, 1, True)
 
 
-def test_an_answer_that_nobody_asked_for_comes_at_once_or_never(session: Session) -> None:
-    first = finish(session)
+def test_answer_that_was_not_asked_for_is_refused_with_the_reason(session: Session) -> None:
+    first = session.ask()
+    with pytest.raises(ValueError, match=r"no answer is expected: there is nothing to compare"):
+        session.choose(first, "new")
+    session.measure(first, good(session))
+    with pytest.raises(ValueError, match=r"it is over.*no answer is expected"):
+        session.choose(first, "new")
+    assert not session.trials[0].answered
     session.ask()
     with pytest.raises(ValueError, match="it is over"):
         session.choose(first, "new")
@@ -63,7 +65,7 @@ def test_a_missing_outcome_is_recorded_and_keeps_the_anchor(session: Session) ->
     assert session.choose(trial, "new").status == "complete"
     third = session.ask()
     assert third.compare_with == 1
-    told = lessons(session.record)
+    told = rounds_of(session.record)
     assert told[1].outcome is None
     assert session.state.history.anchor is not None
     assert len(session.state.history.preference_data().labels) == 0
@@ -81,7 +83,7 @@ def test_every_answer_is_told_as_it_was_given(session: Session, choice: object) 
     finish(session)
     finish(session, choice, 0.2)  # type: ignore[arg-type]
     assert session.record.trials[-1].answered
-    assert lessons(session.record)[-1].choice == choice
+    assert rounds_of(session.record)[-1].choice == choice
 
 
 @pytest.mark.parametrize("choice", ["NEW", "", 1, True, "old", ["new"], float("nan")])
@@ -118,7 +120,7 @@ def test_aborting_keeps_what_was_measured(session: Session) -> None:
     finish(session)
     trial = session.measure(session.start(session.ask()), good(session, 0.2))
     assert session.abort(trial, "tired").status == "aborted"
-    told = lessons(session.record)[-1]
+    told = rounds_of(session.record)[-1]
     assert told.outcome is not None
     assert told.choice is None
     assert session.ask().compare_with == 2
@@ -151,7 +153,7 @@ def test_a_veto_keeps_the_neighbourhood_free(session: Session) -> None:
 
 def test_vetoes_never_leave_nothing_to_ask() -> None:
     """One parameter and many vetoes: the oldest yields rather than stopping the session."""
-    space = Space({"x": Parameter(0, 1, max_step=0.1)}, {"o": Outcome(0, 1)})
+    space = Space({"x": Parameter(0, 1, max_step=0.1, start=0.5)}, {"o": Outcome(0, 1)})
     with memory_folder() as folder, Lab(folder / "lab.db") as lab:
         session = lab.create(space, "P1", 3, settings=LEAN)
         finish(session)
@@ -168,7 +170,7 @@ def test_an_own_suggestion_is_learned_from(session: Session) -> None:
     assert trial.policy == wanted
     session.measure(trial, good(session, 0.1))
     session.choose(trial, "new")
-    told = lessons(session.record)
+    told = rounds_of(session.record)
     assert told[-1].choice == "new"
     assert told[-1].policy == pytest.approx(EXOSKELETON.to_unit(wanted).tolist())
 
@@ -222,11 +224,11 @@ def test_unknown_trials_are_refused(session: Session, trial: object) -> None:
 def test_a_refused_measurement_leaves_the_model_untouched(session: Session) -> None:
     finish(session)
     trial = session.ask()
-    before = lessons(session.record)
+    before = rounds_of(session.record)
     with pytest.raises(BadMeasurementError, match=r"another unit\? 4100 / 1000 = 4.1 would fit"):
         session.measure(trial, {"metabolic_rate": 4100, "comfort": 6})
     assert session.trials[-1].status == "asked"
-    assert lessons(session.record) == before
+    assert rounds_of(session.record) == before
     refused = session.events[-1]
     assert (refused.kind, refused.body["trial"]) == ("refused", 2)
     assert "4100" in str(refused.body["given"])

@@ -6,8 +6,6 @@ a part whose optional packages are missing says how to install them without hidi
 
 import importlib
 import sys
-from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,43 +14,52 @@ try:
 except ModuleNotFoundError:  # the core alone has no command line
     sys.exit("The sfihilo command needs its extra. Install it: pip install 'sfihilo[cli]'")
 
+from sfihilo.cli.group import CommandGroup
+from sfihilo.cli.output import FAILED, errors, fail
+
+# Commands that are groups of their own: module, optional packages that it needs.
+PARTS = {"study": ("sfihilo.cli.study", "study"), "session": ("sfihilo.cli.session", "experiment")}
+
+
+class LazyParts(CommandGroup):
+    """Loads the commands of a part when one of them is called or completed."""
+
+    def resolve_command(self, *args: Any) -> Any:
+        """The part itself in place of the line that stands for it in the help."""
+        name, command, rest = super().resolve_command(*args)
+        if name in PARTS:
+            module, extra = PARTS[name]
+            command = typer.main.get_command(load(module, "app", extra))
+        return name, command, rest
+
+
 app = typer.Typer(
     name="sfihilo",
+    cls=LazyParts,
     help="Learn what a person prefers, and why, from few questions.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
 )
 
-# The part's own parser reads everything after its name, so none of it is parsed here.
-FORWARDED: dict[str, Any] = {
-    "add_help_option": False,
-    "context_settings": {
-        "allow_extra_args": True,
-        "allow_interspersed_args": False,
-        "ignore_unknown_options": True,
-    },
-}
 
-
-def load(module: str, name: str, extra: str) -> Callable[..., Any]:
+def load(module: str, name: str, extra: str) -> Any:
     """The named object of a part of the package; leaves with advice when a package is missing."""
     try:
-        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+        return getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if missing.partition(".")[0] == "sfihilo":
             advice = f"This version of sfihilo has no {missing}."
         else:
             advice = f"This needs the package {missing}: pip install 'sfihilo[{extra}]'"
-        typer.echo(advice, err=True)
-        raise typer.Exit(1) from None
-    return found
+        fail(advice, FAILED)
 
 
 def show_version(wanted: bool) -> None:
     """Print the version and leave."""
     if wanted:
+        from importlib.metadata import version
+
         typer.echo(f"sfihilo {version('sfihilo')}")
         raise typer.Exit
 
@@ -75,19 +82,19 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
 ) -> None:
     """Learn one simulated person, print a table, draw a picture."""
-    load("sfihilo.study.demo", "run", "study")(queries=queries, out=out)
+    run = load("sfihilo.study.demo", "run", "study")
+    with errors():
+        run(queries=queries, out=out)
 
 
-@app.command(**FORWARDED)
-def study(context: typer.Context) -> None:
+@app.command()
+def study() -> None:
     """Reproduce the paper's simulation study."""
-    load("sfihilo.cli.study", "app", "study")(args=context.args, prog_name="sfihilo study")
 
 
-@app.command(**FORWARDED)
-def session(context: typer.Context) -> None:
+@app.command()
+def session() -> None:
     """Run a session with a real person."""
-    load("sfihilo.cli.session", "app", "experiment")(args=context.args, prog_name="sfihilo session")
 
 
 def main() -> None:

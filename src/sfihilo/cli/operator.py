@@ -2,127 +2,199 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from sfihilo.cli.session_common import (
-    Desk,
-    Json,
-    Number,
-    Screen,
-    Why,
-    at_desk,
-    errors,
-    values_of,
+from sfihilo.cli.command import Command, Number, Why, session_command, use_session, used_session
+from sfihilo.cli.steps import last_policy
+from sfihilo.cli.values import (
+    CHOICE_HELP,
+    parse_choice,
+    parse_outcome,
+    parse_policy,
+    physical_unit,
+    whole_outcome,
 )
+from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.session import UNCHANGED
+from sfihilo.experiment.session.trial import Trial
 
 Reason = Annotated[str, typer.Option("--why", help="The reason, for the record.")]
+Pain = Annotated[
+    bool, typer.Option("--pain", help="Because of pain: such settings are avoided until 'lift'.")
+]
 
 
 def attach(app: typer.Typer) -> None:
     """Add these commands to the session's own."""
-    for command in (
-        start, suggest, repeat, abort, veto, amend, withdraw, redo, interrupt, resume, note, close,
+    for function in (
+        start, suggest, repeat, abort, veto, lift, place, amend, withdraw, redo, interrupt, resume,
+        note, close,
     ):  # fmt: skip
-        app.command()(at_desk(command))
-    app.command()(restore)
+        app.command()(session_command(function))
+    app.command(name="break")(session_command(take_break))
 
 
-def start(desk: Desk, trial: Number = None) -> None:
-    """Note that the current policy is being applied."""
-    desk.show(desk.session.start(desk.trial(trial), key=desk.key))
+def start(command: Command, trial: Number = None) -> None:
+    """Record that the current settings are being applied."""
+    command.show(command.session.start(command.trial(trial), key=command.key))
 
 
 def suggest(
-    desk: Desk,
-    values: Annotated[list[str], typer.Argument(help="NAME=VALUE for each free parameter.")],
+    command: Command,
+    values: Annotated[
+        list[str], typer.Argument(help="NAME=VALUE; what is left out stays as in the last trial.")
+    ],
     why: Why = "",
 ) -> None:
-    """A trial with a policy of your own; it is learned from like any other."""
-    desk.show(desk.session.suggest(values_of(values), why=why, key=desk.key))
+    """A trial with settings of your own; it is learned from like any other."""
+    policy, kept = completed(command.record, parse_policy(values))
+    command.show(command.session.suggest(policy, why=why, key=command.key), *kept)
 
 
-def repeat(desk: Desk, trial: Annotated[int, typer.Argument(help="The earlier trial.")]) -> None:
-    """An earlier trial's policy once more, to see how consistent the person is."""
-    desk.show(desk.session.repeat(trial, key=desk.key))
+def completed(record: Record, given: dict[str, float]) -> tuple[dict[str, float], list[str]]:
+    """The given settings with the rest of the last policy, and a sentence about what was kept."""
+    source, last = last_policy(record)
+    free = record.space.free
+    kept = {name: last[name] for name in free if name not in given and name in last}
+    if not kept:
+        return given, []
+    words = ", ".join(
+        f"{name} {physical_unit(value, record.space.policy[name])}" for name, value in kept.items()
+    )
+    return {**kept, **given}, [f"Kept from {source}: {words}"]
 
 
-def abort(desk: Desk, why: Reason, trial: Number = None) -> None:
+def repeat(command: Command, trial: Annotated[int, typer.Argument(help="Earlier trial.")]) -> None:
+    """The settings of an earlier trial once more, to see how consistent the person is."""
+    command.show(command.session.repeat(trial, key=command.key))
+
+
+def abort(command: Command, why: Reason, pain: Pain = False, trial: Number = None) -> None:
     """End the current trial early."""
-    desk.show(desk.session.abort(desk.trial(trial), why, key=desk.key))
+    command.show(command.session.abort(command.trial(trial), why, pain=pain, key=command.key))
 
 
-def veto(desk: Desk, why: Reason, trial: Number = None) -> None:
-    """Refuse a proposed policy before it is applied."""
-    desk.show(desk.session.veto(desk.trial(trial), why, key=desk.key))
+def veto(command: Command, why: Reason, pain: Pain = False, trial: Number = None) -> None:
+    """Refuse proposed settings before they are applied."""
+    command.show(command.session.veto(command.trial(trial), why, pain=pain, key=command.key))
+
+
+def lift(
+    command: Command,
+    trial: Annotated[int, typer.Argument(help="Trial that was refused or aborted with --pain.")],
+    why: Reason,
+) -> None:
+    """Allow settings near a trial again that were avoided because of pain."""
+    command.show(command.session.lift(trial, why, key=command.key))
+
+
+def place(
+    command: Command,
+    values: Annotated[
+        list[str], typer.Argument(help="NAME=VALUE; what is left out stays as in the last trial.")
+    ],
+    why: Why = "",
+) -> None:
+    """State where the device is, after it was set by hand or when the record is unsure."""
+    policy, kept = completed(command.record, parse_policy(values))
+    command.session.place(policy, why=why, key=command.key)
+    command.show_status(" ".join(["The place of the device is recorded.", *kept]))
 
 
 def amend(
-    desk: Desk,
-    trial: Annotated[int, typer.Argument(help="The trial to correct.")],
-    values: Annotated[list[str] | None, typer.Argument(help="NAME=VALUE for each outcome.")] = None,
-    choice: Annotated[str | None, typer.Option(help="new, previous, same or none.")] = None,
+    command: Command,
+    trial: Annotated[int, typer.Argument(help="Trial to correct.")],
+    values: Annotated[
+        list[str] | None, typer.Argument(help="NAME=VALUE; other outcomes stay as they are.")
+    ] = None,
+    choice: Annotated[str | None, typer.Option(help=f"{CHOICE_HELP}.")] = None,
     why: Reason = "",
 ) -> None:
     """Correct an outcome or an answer; the earlier record stays."""
-    answer = UNCHANGED if choice is None else None if choice == "none" else choice
-    outcome = values_of(values) if values else UNCHANGED
-    desk.show(desk.session.amend(trial, why=why, outcome=outcome, choice=answer, key=desk.key))
+    answer = UNCHANGED if choice is None else parse_choice(choice)
+    outcome = amended(command.record, trial, parse_outcome(values)) if values else UNCHANGED
+    command.show(
+        command.session.amend(trial, why=why, outcome=outcome, choice=answer, key=command.key)
+    )
+
+
+def amended(record: Record, number: int, given: dict[str, Any]) -> dict[str, Any]:
+    """The outcome of a trial with the given values in place of the earlier ones."""
+    trial: Trial = record.trial(number)
+    before = trial.outcome if trial.outcome is not None else dict.fromkeys(record.space.outcomes)
+    return whole_outcome(record.space, {**before, **given} if trial.measured else given)
 
 
 def withdraw(
-    desk: Desk,
-    trial: Annotated[int, typer.Argument(help="The trial whose data do not count.")],
+    command: Command,
+    trial: Annotated[int, typer.Argument(help="Trial whose data do not count.")],
     why: Reason,
 ) -> None:
     """Take the data of a trial out; they stay in the record."""
-    desk.show(desk.session.withdraw(trial, why, key=desk.key))
+    command.show(command.session.withdraw(trial, why, key=command.key))
 
 
-def redo(desk: Desk, why: Why = "") -> None:
+def redo(command: Command, why: Why = "") -> None:
     """Restore what was undone last."""
-    desk.show_correction(desk.session.redo(why, key=desk.key), "redone")
+    command.show_correction(command.session.redo(why, key=command.key), "redone")
 
 
-def interrupt(desk: Desk, why: Why = "") -> None:
-    """The person stops, for minutes or days."""
-    desk.session.interrupt(why, key=desk.key)
-    desk.show_status("The pause is recorded.")
-
-
-def resume(desk: Desk) -> None:
-    """The person is back (asking does this too)."""
-    desk.session.resume(key=desk.key)
-    desk.show_status("Welcome back.")
-
-
-def note(desk: Desk, text: Annotated[str, typer.Argument(help="What to write down.")]) -> None:
-    """Write something into the record."""
-    desk.session.note(text, key=desk.key)
-    desk.show_status("Noted.")
-
-
-def close(desk: Desk, why: Why = "") -> None:
-    """End the session for good."""
-    if desk.key is not None and not desk.named:  # repeated, it would close the next open session
-        raise ValueError("--key: expected --session with it, so that a retry means the same")
-    desk.session.close(why, key=desk.key)
-    desk.show_status("Closed.")
-
-
-def restore(
-    lines: Annotated[Path, typer.Argument(help="An exported log.jsonl.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="New file to make.")],
-    as_json: Json = False,
+def take_break(
+    command: Command,
+    minutes: Annotated[float | None, typer.Argument(min=0, help="How long it will be.")] = None,
+    short: Annotated[
+        bool, typer.Option("--short", help="Too short to forget the last condition.")
+    ] = False,
+    why: Why = "",
 ) -> None:
-    """Make a file of an exported log again, event for event."""
-    from sfihilo.experiment.output.export import restore as rebuild
+    """The person pauses; only after a long break the last condition is walked again."""
+    command.show_status(pause(command, is_short(command.record, minutes, short), why))
 
-    screen = Screen(as_json)
-    with errors():
-        count = rebuild(lines, out)
-    if not screen.json({"events": count, "db": str(out)}):
-        screen.say(f"{count} events restored to {out}")
+
+def is_short(record: Record, minutes: float | None, short: bool = False) -> bool:
+    """Whether a break is too short for the last condition to be forgotten."""
+    limit = record.protocol.break_minutes
+    return short or (minutes is not None and limit is not None and minutes < limit)
+
+
+def pause(command: Command, short: bool, why: str) -> str:
+    """Record a break; returns what that means for the next trial."""
+    if short:
+        command.session.note(f"short break: {why}" if why else "short break", key=command.key)
+        return "The short break is noted; no condition is repeated after it."
+    command.session.interrupt(why, key=command.key)
+    again = command.record.protocol.reanchor and command.record.anchor_trial is not None
+    return "The break is recorded." + (
+        " After it the last condition is walked again, since it can no longer be compared from "
+        "memory." if again else ""
+    )  # fmt: skip
+
+
+def interrupt(command: Command, why: Why = "") -> None:
+    """The person stops, for hours or days (like `break` without minutes)."""
+    command.show_status(pause(command, False, why))
+
+
+def resume(command: Command) -> None:
+    """The person is back (`ask` does this too)."""
+    command.session.resume(key=command.key)
+    command.show_status("The break is over.")
+
+
+def note(command: Command, text: Annotated[str, typer.Argument(help="Text to record.")]) -> None:
+    """Write something into the record."""
+    command.session.note(text, key=command.key)
+    command.show_status("Noted.")
+
+
+def close(command: Command, why: Why = "") -> None:
+    """End the session for good."""
+    if command.key is not None and not command.named:
+        # Repeated without a name, it would close the next open session.
+        raise ValueError("--key: expected --session with it, so that a retry means the same")
+    command.session.close(why, key=command.key)
+    if used_session(command.db) == command.session.id:
+        use_session(command.db, None)
+    command.show_status("Closed.")

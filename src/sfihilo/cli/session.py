@@ -1,91 +1,118 @@
-"""`sfihilo session`: a session with a person from the command line.
-
-Exit codes: 0 done, 1 refused (the message says why), 2 wrong usage, 3 the record is damaged.
-"""
+"""`sfihilo session`: a session with a person from the command line."""
 
 from __future__ import annotations
 
-import secrets
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from sfihilo.cli import operator as cli_operator
-from sfihilo.cli.session_common import (
+from sfihilo.cli import lab_file, operator
+from sfihilo.cli.command import (
     DEFAULT_DB,
-    INTEGRITY_ERROR,
     Actor,
+    Command,
     Db,
-    Desk,
     Json,
     Key,
     Name,
     Number,
-    Screen,
     Why,
-    at_desk,
-    errors,
-    fail,
-    interval_rows,
+    chosen_session,
     lab_at,
-    newest,
     session_at,
-    values_of,
+    session_command,
+    use_session,
+    used_session,
 )
-from sfihilo.experiment.log.recovery import recover as recover_file
-from sfihilo.experiment.log.store import verify as verify_file
-from sfihilo.experiment.session.border import counted
-from sfihilo.experiment.session.record import Protocol
-from sfihilo.experiment.space.parameter import finite_number
-from sfihilo.experiment.space.space import read_toml, space_from_tables
-from sfihilo.settings import Settings
+from sfihilo.cli.group import CommandGroup
+from sfihilo.cli.output import Output
+from sfihilo.cli.steps import next_step, remarks
+from sfihilo.cli.values import (
+    CHOICE_HELP,
+    parse_choice,
+    parse_outcome,
+    parse_ranges,
+    whole_outcome,
+)
+from sfihilo.cli.views import advice_tables, trial_table
+from sfihilo.experiment.session.lab import Lab
 
 app = typer.Typer(
     name="session",
+    cls=CommandGroup,
     help="Run a session with a real person.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
 )
-LEARNER_OPTIONS = ("preset", "rule", "measurement_noise", "reward_noise")
-PROTOCOL_OPTIONS = ("drift", "reanchor", "break_minutes")
 
 
 @app.command()
 def new(
     space: Annotated[Path, typer.Argument(help="TOML file that describes the space.")],
-    participant: Annotated[str, typer.Option("--participant", "-p", help="Code, no name.")],
-    seed: Annotated[int | None, typer.Option(help="Random if left out; it is recorded.")] = None,
-    name: Annotated[str | None, typer.Option("--session", "-s", help="Name of your own.")] = None,
+    participant: Annotated[str, typer.Option("--participant", "-p", help="Code, not a name.")],
+    seed: Annotated[int | None, typer.Option(help="Drawn and recorded if left out.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--session", "-s", help="A name for the session.")
+    ] = None,
     db: Db = DEFAULT_DB,
     key: Key = None,
     actor: Actor = None,
     as_json: Json = False,
 ) -> None:
     """Begin a session in the space of a TOML file."""
-    screen = Screen(as_json)
-    with errors():
-        tables = read_toml(space)
-        described = space_from_tables(tables, str(space))
-        settings, protocol = session_options(tables.get("session", {}), str(space))
-    with lab_at(db, make=True, actor=actor) as lab:
-        begun = lab.log.begun(key) if key is not None and seed is None else None
-        if seed is None:  # a retry means the seed that was drawn the first time
-            seed = secrets.randbelow(2**31) if begun is None else int(begun.body["seed"])
-        session = lab.create(
-            described, participant, seed,
-            settings=settings, protocol=protocol, session=name, key=key,
-        )  # fmt: skip
-        if not screen.json({"session": session.id, "seed": seed, "db": str(db)}):
-            screen.say(f"Session {session.id} begun in {db} (seed {seed}). Next: session ask")
+    from sfihilo.cli.begin import begin
+
+    output = Output(as_json)
+    with begin(space, participant, db, seed=seed, name=name, key=key, actor=actor) as begun:
+        session, lab = begun
+        seed = session.record.seed
+        if output.json({"session": session.id, "seed": seed, "db": str(db)}):
+            return
+        output.say(
+            f"Session {session.id} begun in {db} (seed {seed}).",
+            *_which_session(lab, db, session.id),
+            next_step(session.record),
+        )
+
+
+def _which_session(lab: Lab, db: Path, name: str) -> list[str]:
+    """A warning where the next command would not go to the session that was just begun."""
+    try:
+        meant = chosen_session(lab, db, None)
+    except ValueError:
+        return [f"Other sessions are open: 'session use {name}', or give --session {name}."]
+    if meant == name:
+        return []
+    return [f"Commands go to {meant}: 'session use {name}', or give --session {name}."]
+
+
+@app.command()
+def use(
+    name: Annotated[
+        str | None, typer.Argument(help="Session or participant; forgets the choice if left out.")
+    ] = None,
+    db: Db = DEFAULT_DB,
+    as_json: Json = False,
+) -> None:
+    """Choose the session that commands go to while several are open."""
+    output = Output(as_json)
+    with lab_at(db) as lab:
+        chosen = None if name is None else chosen_session(lab, db, name)
+        use_session(db, chosen)
+        if output.json({"session": chosen}):
+            return
+        if chosen is None:
+            output.say("No session is chosen.")
+        else:
+            output.say(f"Commands go to {chosen}.", next_step(lab.record(chosen)))
 
 
 @app.command(name="list")
 def list_sessions(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
     """All sessions of the file."""
-    screen = Screen(as_json)
+    output = Output(as_json)
     with lab_at(db) as lab:
         records = [lab.record(name) for name in lab.sessions()]
         found = [
@@ -99,18 +126,19 @@ def list_sessions(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
             }
             for record in records
         ]
-        if not screen.json(found):
+        if not output.json(found):
             headings = ["session", "participant", "opened", "status", "trials", "complete"]
-            screen.table(str(db), headings, [list(row.values()) for row in found])
+            output.table(str(db), headings, [list(row.values()) for row in found])
+            if (used := used_session(db)) is not None:
+                output.say(f"Commands go to {used} (session use).")
 
 
 @app.command()
 def show(name: Name = None, db: Db = DEFAULT_DB, as_json: Json = False) -> None:
-    """Every trial of a session, and where it stands."""
-    screen = Screen(as_json)
+    """Every trial of a session, and what it waits for."""
+    output = Output(as_json)
     with lab_at(db) as lab:
-        record = lab.record(name or newest(lab))
-        rows = [trial.to_dict() for trial in record.trials]
+        record = lab.record(chosen_session(lab, db, name))
         state = {
             "session": record.session,
             "participant": record.participant,
@@ -118,44 +146,30 @@ def show(name: Name = None, db: Db = DEFAULT_DB, as_json: Json = False) -> None:
             "seed": record.seed,
             "space": record.space.to_dict(),
             "reanchor_due": record.reanchor_due,
-            "trials": rows,
+            "trials": [trial.to_dict() for trial in record.trials],
         }
-        if screen.json(state):
-            return
-        space = record.space
-        headings = ["trial", "source", "status", *space.policy, *space.outcomes, "with", "choice"]
-        screen.table(
-            f"Session {record.session}, participant {record.participant}, {record.status}",
-            headings,
-            [
-                [
-                    trial.number,
-                    trial.source,
-                    trial.status,
-                    *trial.policy.values(),
-                    *((trial.outcome or {}).get(outcome) for outcome in space.outcomes),
-                    trial.compare_with if trial.asks_choice else None,
-                    (trial.choice or "cannot say") if trial.answered else None,
-                ]
-                for trial in record.trials
-            ],
-        )
+        if not output.json(state):
+            title = f"Session {record.session}, participant {record.participant}, {record.status}"
+            output.table(title, *trial_table(record))
+            output.say(next_step(record))
 
 
 @app.command()
-@at_desk
-def ask(desk: Desk) -> None:
-    """The policy to set now; asking again gives the same until the trial is over."""
-    desk.show(desk.session.ask(key=desk.key))
+@session_command
+def ask(command: Command) -> None:
+    """The settings to apply now; asking again gives the same until the trial is over."""
+    with command.output.progress("Computing the next settings"):
+        trial = command.session.ask(key=command.key)
+    command.show(trial, *remarks(command.record, trial))
 
 
 @app.command()
-@at_desk
+@session_command
 def measure(
-    desk: Desk,
+    command: Command,
     values: Annotated[
         list[str] | None,
-        typer.Argument(help="NAME=VALUE for each outcome; NAME=missing if not measured."),
+        typer.Argument(help="NAME=VALUE for each outcome; NAME=none if not measured."),
     ] = None,
     missing: Annotated[bool, typer.Option("--missing", help="Nothing could be measured.")] = False,
     trial: Number = None,
@@ -163,27 +177,33 @@ def measure(
     """What was measured in the current trial, in the units of the space."""
     if missing == bool(values):
         raise ValueError("expected NAME=VALUE for each outcome, or --missing")
-    outcome = None if missing else values_of(values or [])
-    desk.show(desk.session.measure(desk.trial(trial), outcome, key=desk.key))
+    outcome = None if missing else whole_outcome(command.record.space, parse_outcome(values or []))
+    command.show(command.session.measure(command.trial(trial), outcome, key=command.key))
 
 
 @app.command()
-@at_desk
+@session_command
 def choose(
-    desk: Desk,
-    choice: Annotated[str, typer.Argument(help="new, previous, same or none (cannot say).")],
+    command: Command,
+    choice: Annotated[
+        str,
+        typer.Argument(
+            help=f"What was better: {CHOICE_HELP}.",
+            autocompletion=lambda: ["new", "previous", "same", "cannot"],
+        ),
+    ],
     trial: Number = None,
 ) -> None:
     """What the person preferred: the new condition or the previous one."""
-    answer: Any = None if choice == "none" else choice
-    desk.show(desk.session.choose(desk.trial(trial), answer, key=desk.key))
+    answer = parse_choice(choice)
+    command.show(command.session.choose(command.trial(trial), answer, key=command.key))
 
 
 @app.command()
-@at_desk
-def undo(desk: Desk, why: Why = "") -> None:
+@session_command
+def undo(command: Command, why: Why = "") -> None:
     """Take the last action back; it stays in the record."""
-    desk.show_correction(desk.session.undo(why, key=desk.key), "undone")
+    command.show_correction(command.session.undo(why, key=command.key), "undone")
 
 
 @app.command()
@@ -195,135 +215,36 @@ def recommend(
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
-    """The policy to settle on, with what it is expected to bring."""
-    screen = Screen(as_json)
+    """The settings to keep, with what they are expected to bring."""
+    output = Output(as_json)
     with session_at(db, name) as session:
-        advice = session.recommend(ranges(within or []))
-        if screen.json(advice.to_dict()):
-            return
-        space = session.record.space
-        rows: list[list[object]] = [
-            [name, value, space.policy[name].unit] for name, value in advice.policy.items()
-        ]
-        screen.table(
-            f"Recommended after {counted(advice.trials, 'trial')}", ["set", "value", "unit"], rows
-        )
-        units = {name: outcome.unit for name, outcome in space.outcomes.items()}
-        screen.table(
-            "Expected, with 95 % intervals",
-            ["outcome", "value", "low", "high", "unit"],
-            interval_rows(advice.outcomes, units),
-        )
-        if advice.extrapolates:
-            screen.say("Careful: less is known about this policy than about any that was tried.")
-        if not advice.one_step:
-            screen.say("It is more than one allowed step away: approach it in steps.")
+        with output.progress("Computing the recommendation"):
+            advice = session.recommend(parse_ranges(within or []))
+        if not output.json(advice.to_dict()):
+            advice_tables(output, session.record, advice)
 
 
 @app.command()
-def export(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")],
-    sessions: Annotated[list[str] | None, typer.Argument(help="All if left out.")] = None,
-    formats: Annotated[
-        str, typer.Option("--format", help="Some of csv,parquet,jsonl,bids.")
-    ] = "csv,parquet,jsonl,bids",
-    db: Db = DEFAULT_DB,
-    as_json: Json = False,
-) -> None:
-    """Tables (CSV, Parquet), the whole log (JSONL), a BIDS dataset."""
-    from sfihilo.experiment.output.export import export as write
-
-    screen = Screen(as_json)
-    with lab_at(db) as lab:
-        written = write(lab, out, sessions or None, formats.split(","))
-        if not screen.json([str(path) for path in written]):
-            screen.say(f"{len(written)} files written to {out}")
-
-
-@app.command()
-def verify(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
-    """Check the whole record; names the first bad event."""
-    screen = Screen(as_json)
-    with errors():
-        if not db.exists():
-            raise ValueError(f"there is no file {db}")
-        verdict = verify_file(db)
-    screen.json(vars(verdict))
-    if not verdict.ok:
-        place = "" if verdict.first_bad is None else f"event {verdict.first_bad}: "
-        fail(f"{db}: {place}{verdict.reason}", INTEGRITY_ERROR)
-    if not as_json:
-        screen.say(f"{db}: {verdict.count} events, {verdict.reason}")
-
-
-@app.command()
-def recover(
-    out: Annotated[Path, typer.Option("--out", "-o", help="New file for what is intact.")],
-    db: Db = DEFAULT_DB,
-    as_json: Json = False,
-) -> None:
-    """Save the events before the first damaged one to a new file; the damaged one stays."""
-    screen = Screen(as_json)
-    with errors():
-        if not db.exists():
-            raise ValueError(f"there is no file {db}")
-        saved = recover_file(db, out)
-    if not screen.json({"saved": saved, "out": str(out)}):
-        screen.say(f"{saved} intact events saved to {out}; {db} was left as it is")
-
-
-@app.command()
-def report(
-    out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")],
+def run(
+    space: Annotated[
+        Path | None, typer.Argument(help="TOML file of the space, to begin a session.")
+    ] = None,
+    participant: Annotated[
+        str | None, typer.Option("--participant", "-p", help="Code, not a name.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="Length of a walk; 0: ended by a key only.")
+    ] = 120,
+    seed: Annotated[int | None, typer.Option(help="Drawn and recorded if left out.")] = None,
     name: Name = None,
     db: Db = DEFAULT_DB,
-    as_json: Json = False,
+    actor: Actor = None,
 ) -> None:
-    """One page that explains the person: what to set, why, how sure, every trial."""
-    from sfihilo.experiment.output.report import write_report
+    """Do a whole session in the terminal, or go on with one that was left."""
+    from sfihilo.cli.run import run_session
 
-    screen = Screen(as_json)
-    with session_at(db, name) as session:
-        path = write_report(session, out)
-        if not screen.json({"report": str(path)}):
-            screen.say(f"Report written to {path}")
+    run_session(space, participant, seconds, seed, name, db, actor)
 
 
-def ranges(pairs: list[str]) -> dict[str, tuple[float, float]]:
-    """NAME=LOW:HIGH arguments."""
-    found = {}
-    for pair in pairs:
-        name, _, text = pair.partition("=")
-        low, colon, high = text.partition(":")
-        try:
-            found[name] = (float(low), float(high))
-        except ValueError:
-            colon = ""
-        if not colon:
-            raise ValueError(f"--within: expected NAME=LOW:HIGH, got {pair!r}")
-    return found
-
-
-def session_options(table: Any, where: str) -> tuple[Settings, Protocol]:
-    """The optional table [session] of the TOML file."""
-    known = (*LEARNER_OPTIONS, *PROTOCOL_OPTIONS)
-    if not isinstance(table, dict) or set(table) - set(known):
-        raise ValueError(f"{where}: [session] expected some of {', '.join(known)}, got {table!r}")
-    preset = table.get("preset", "default")
-    if preset not in ("default", "paper"):
-        raise ValueError(f"{where}: preset: expected default or paper, got {preset!r}")
-    settings = Settings.paper() if preset == "paper" else Settings()
-    noise = {
-        name: finite_number(table[f"{name}_noise"], f"{where}: {name}_noise")
-        for name in ("measurement", "reward")
-        if f"{name}_noise" in table
-    }
-    settings = replace(
-        settings,
-        rule=str(table.get("rule", settings.rule)),
-        noise=replace(settings.noise, **noise),
-    )
-    return settings, Protocol(**{name: table[name] for name in PROTOCOL_OPTIONS if name in table})
-
-
-cli_operator.attach(app)
+operator.attach(app)
+lab_file.attach(app)

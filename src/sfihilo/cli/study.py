@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sfihilo.cli.real import real
 from sfihilo.cli.study_options import (
     EngineOptions,
     JsonOption,
@@ -233,6 +234,9 @@ def compare(
     with _errors():
         table = comparison.compare(first, second, rules)
     typer.echo(comparison.as_json(table) if as_json else comparison.as_text(table))
+
+
+app.command()(real)
 
 
 if __name__ == "__main__":

@@ -1,45 +1,58 @@
 """Sessions with real people: physical space, durable record, safety, export, report."""
 
 from sfihilo.experiment.log.errors import (
-    Busy,
-    Damaged,
-    DiskFailure,
-    KeyConflict,
-    LogProblem,
-    NotALog,
-    ReadOnly,
-    Stale,
+    DEPRECATED,
+    BusyError,
+    DamagedError,
+    DiskFailureError,
+    KeyConflictError,
+    LogError,
+    NotALogError,
+    ReadOnlyError,
+    ReplacedError,
+    StaleError,
+    deprecated,
 )
-from sfihilo.experiment.output.advice import Advice
-from sfihilo.experiment.session.journal import Overtaken
-from sfihilo.experiment.session.lab import Lab
-from sfihilo.experiment.session.record import Protocol, Record
+from sfihilo.experiment.output.advice import Advice, Interval
+from sfihilo.experiment.session.commit import OvertakenError
+from sfihilo.experiment.session.lab import Lab, Plan
+from sfihilo.experiment.session.record import Protocol, Record, Veto
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.trial import Trial
 from sfihilo.experiment.space.measurement import BadMeasurementError
 from sfihilo.experiment.space.parameter import Outcome, Parameter
 from sfihilo.experiment.space.safety import UnsafePolicyError
 from sfihilo.experiment.space.space import Space
+from sfihilo.history import Choice
 
 __all__ = [
     "Advice",
     "BadMeasurementError",
-    "Busy",
-    "Damaged",
-    "DiskFailure",
-    "KeyConflict",
+    "BusyError",
+    "Choice",
+    "DamagedError",
+    "DiskFailureError",
+    "Interval",
+    "KeyConflictError",
     "Lab",
-    "LogProblem",
-    "NotALog",
+    "LogError",
+    "NotALogError",
     "Outcome",
-    "Overtaken",
+    "OvertakenError",
     "Parameter",
+    "Plan",
     "Protocol",
-    "ReadOnly",
+    "ReadOnlyError",
     "Record",
+    "ReplacedError",
     "Session",
     "Space",
-    "Stale",
+    "StaleError",
     "Trial",
     "UnsafePolicyError",
+    "Veto",
 ]
+
+
+def __getattr__(name: str) -> type[Exception]:
+    return deprecated(name, __name__, {**DEPRECATED, "Overtaken": OvertakenError})

@@ -1,4 +1,5 @@
-"""What drives this person's learned reward, over outcomes that this device can reach.
+"""What a session shows: what drives the learned reward, where the best policy lies, how well the
+learner predicted.
 
 Notation
 --------
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfihilo.experiment.session.record import Record
+from sfihilo.experiment.session.rounds import heard
 from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Space
 from sfihilo.feasible import Feasible
@@ -27,6 +30,7 @@ BASES = 48
 LEVELS = 15
 CANDIDATES, BEYOND = 4096, 0.15
 INTERVAL = (0.05, 0.95)
+WINDOW = 20  # trials over which the quality of predictions is averaged
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ def drives(state: State, space: Space) -> tuple[Drive, ...]:
 def best_ranges(state: State, space: Space) -> tuple[BestRange, ...]:
     """For each free parameter, where the best policy lies if each reward sample were the truth."""
     rng = generator(state.seed, state.round, "best")
-    # Drawn beyond the cube and clipped: the best often lies on its border, where no draw would.
+    # Drawn beyond the cube and clipped: the best often lies on its boundary, where no draw would.
     policies = np.clip(rng.uniform(-BEYOND, 1 + BEYOND, (CANDIDATES, len(space.free))), 0.0, 1.0)
     policies = np.concatenate([policies[space.allows(policies)], _policies(state, space)])
     reachable = np.clip(state.forward.mean(policies), 0.0, 1.0)
@@ -125,3 +129,35 @@ def _summary(samples: FloatArray) -> tuple[float, float, float]:
 def ranked(found: Sequence[Drive]) -> list[Drive]:
     """The outcomes that move the reward most, first."""
     return sorted(found, key=lambda drive: -drive.share[0])
+
+
+def answer_hits(record: Record) -> tuple[np.ndarray, np.ndarray]:
+    """Trial numbers, and 1 or 0 for each answer that was predicted right or wrong beforehand.
+
+    Counts only answers that the learner uses and predicted: a probability of 0.5 is no prediction.
+    """
+    used = heard(record)
+    rows = [
+        (trial.number, float((trial.model["chance_new"] > 0.5) == (trial.choice == "new")))
+        for trial in record.trials
+        if trial.number in used
+        and trial.choice != "same"
+        and trial.model["chance_new"] is not None
+        and abs(trial.model["chance_new"] - 0.5) > 1e-9  # averages of 0.5 round
+    ]
+    return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+
+
+def outcome_errors(record: Record) -> tuple[np.ndarray, np.ndarray]:
+    """Trial numbers, and the error of the predicted outcome as a share of the declared range."""
+    rows = []
+    for trial in record.trials:
+        values, predicted = trial.whole_outcome, trial.model["outcome"]
+        if values is None or predicted is None:
+            continue
+        gaps = [
+            (values[name] - predicted[name]) / (outcome.high - outcome.low)
+            for name, outcome in record.space.outcomes.items()
+        ]
+        rows.append((trial.number, float(np.sqrt(np.mean(np.square(gaps))))))
+    return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])

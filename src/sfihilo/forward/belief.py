@@ -184,15 +184,28 @@ class ForwardBelief:
 
     def tried_leverage(self) -> FloatArray:
         """Leverage of each executed policy, had it not been executed; mean over the outcomes."""
+        return np.asarray(self.tried_leverages().mean(axis=1))
+
+    def tried_leverages(self) -> FloatArray:
+        """The same per outcome: (t, 1) with one block, else (t, d_outcome)."""
         if len(self.blocks) == 1:
-            return self.blocks[0].ridge.tried_leverage()
+            return self.blocks[0].ridge.tried_leverage()[:, None]
         kernel = self.kernel(self.policies)
         leverages = []
         for block in self.blocks:
             leverage = leverage_left(block.ridge.explained(block.own(kernel)))
             leverage[block.rows] = block.ridge.tried_leverage()
             leverages.append(leverage)
-        return np.asarray(self._each_outcome(leverages).mean(axis=1))
+        return self._each_outcome(leverages)
+
+    def left_out_residual(self) -> FloatArray:
+        """Each outcome less its prediction from all other trials; NaN where not measured."""
+        if len(self.blocks) == 1:
+            return self.blocks[0].ridge.left_out_residual()
+        residual = np.full((len(self.policies), self.outcome_dim), np.nan)
+        for block in self.blocks:
+            residual[np.ix_(block.rows, block.columns)] = block.ridge.left_out_residual()
+        return residual
 
     def with_slopes(self, policy: FloatArray) -> Slopes:
         """The prediction at one policy, with its derivatives."""

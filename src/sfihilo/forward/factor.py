@@ -7,7 +7,7 @@ product, several times faster than triangular solves of the same size.
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from sfihilo.history import FloatArray
 

@@ -4,7 +4,7 @@ Notation
 --------
 rounds      c_i               (t,)  query index of each observation
 decay_time  T_d                     how many queries the adaptation takes
-bandwidth   h_d                     how much progress apart two observations may be to count alike
+bandwidth   h_d                     difference in progress over which weights fall off
 progress    hat alpha_i(T_d)  (t,)
 weights     omega_i           (t,)
 """
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class RecencySettings(Checked):
     """tab:recency_weighting_hyperparameters.
 
-    `variant` is what the learner does about drift: "unweighted" ignores it, "learned" finds decay
-    time and bandwidth from the record, "known" is told the true `decay_time` (simulations only).
+    variant: how drift is treated. "unweighted" ignores it; "learned" selects decay time and
+    bandwidth by validation; "known" is given the true `decay_time` (simulations only).
     """
 
     variant: Literal["unweighted", "known", "learned"] = one_of("unweighted", "known", "learned")
@@ -64,7 +64,7 @@ def progress(rounds: IntArray | FloatArray, decay_time: float) -> FloatArray:
 def recency_weights(
     rounds: IntArray, current: int, decay: Decay, floor: float = 1e-4
 ) -> FloatArray:
-    """How much each observation counts at the query index `current`; one on average."""
+    """The weight of each observation at the query index `current`; one on average."""
     if len(rounds) == 0:
         return np.empty(0)
     distance = progress(rounds, decay.decay_time) - progress(np.array(current), decay.decay_time)
@@ -74,7 +74,7 @@ def recency_weights(
 
 
 def require_search() -> None:
-    """Raise where the decay search could not run: at the beginning, not in the 17th trial."""
+    """Raise a ValueError if Optuna is not installed; called before the first trial."""
     if importlib.util.find_spec("optuna") is None:
         raise ValueError(
             "recency: expected Optuna for the decay search, got none: pip install 'sfihilo[drift]'"
@@ -90,7 +90,7 @@ def select_with_decay(
 ) -> tuple[Hyperparameters, Decay]:
     """Decay schedule and kernel parameters together, by the tree-structured Parzen estimator.
 
-    Validation is on recent observations: the question is how well the present is predicted.
+    The validation set is drawn from recent observations: the aim is to predict the present.
     """
     import optuna
 
@@ -120,10 +120,10 @@ def select_with_decay(
 def recent_split(
     forward: ForwardSettings, data: ForwardData, rng: np.random.Generator
 ) -> tuple[Split, IntArray]:
-    """Validate on a random half of the latest observations; also the rounds trained on.
+    """The split that validates on a random half of the latest observations; the training rounds.
 
-    A half, so that the training set keeps recent observations too: with none, no recency weight
-    could show its worth.
+    The other half stays in the training set: without recent observations there, recency weights
+    could not improve the validation error.
     """
     size = len(data.rounds)
     held_out = max(1, round(forward.validation_fraction * size))

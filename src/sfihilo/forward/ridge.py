@@ -144,6 +144,11 @@ class KernelRidge:
         diagonal = np.einsum("ij,ij->j", self.inverse_factor, self.inverse_factor)
         return np.asarray(np.clip(1 / diagonal - self.noise / self.weights, 0, 1))
 
+    def left_out_residual(self) -> FloatArray:
+        """Each outcome less its prediction from all other trials, (t, c)."""
+        diagonal = np.einsum("ij,ij->j", self.inverse_factor, self.inverse_factor)
+        return np.asarray(self.scale * self.coefficients / diagonal[:, None])
+
     def only(self, columns: IntArray) -> KernelRidge:
         """The regression of some of these outcomes; the factor is the same."""
         solved = np.column_stack([self.solved[:, columns], self.solved[:, -1]])

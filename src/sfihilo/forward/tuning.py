@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from sfihilo.forward import ForwardSettings, Hyperparameters, standardisation
 from sfihilo.forward.belief import own_weights, same_trials

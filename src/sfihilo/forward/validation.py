@@ -2,7 +2,8 @@
 
 Notation
 --------
-residual   phi_i - mu_-i(tau_i)         (t, d_outcome)   by A_t^-1, without refitting
+residual   phi_i - mu_-i(tau_i)         (t, d_outcome)   by A_t^-1, without refitting; NaN where
+                                                         phi_i was not measured
 variance   v_-i(tau_i)                  (t, d_outcome)   predictive, of the same prediction
 leverage   e_-i(tau_i)                  (t,)             mean over the outcomes
 inflation  kappa_j                      (d_outcome,)     factor of the predictive deviation
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfihilo.forward.belief import ForwardBelief
-from sfihilo.history import FloatArray
+from sfihilo.history import BoolArray, FloatArray
 
 # Below this many observations the checks say nothing.
 _FEWEST = 3
@@ -39,23 +40,25 @@ class LeaveOneOut:
 
     @staticmethod
     def of(belief: ForwardBelief) -> LeaveOneOut:
-        shape = len(belief.policies), belief.outcome_dim
-        residual, variance = np.full(shape, np.nan), np.ones(shape)
-        for block in belief.blocks:
-            ridge, place = block.ridge, np.ix_(block.rows, block.columns)
-            inverse = np.einsum("ij,ij->j", ridge.inverse_factor, ridge.inverse_factor)
-            residual[place] = ridge.scale * ridge.coefficients / inverse[:, None]
-            epistemic = np.multiply.outer(ridge.tried_leverage(), ridge.epistemic_scale)
-            variance[place] = epistemic + ridge.observation
-        return LeaveOneOut(residual, variance, belief.tried_leverage(), belief.scale**2)
+        leverages = belief.tried_leverages()
+        epistemic, observation = belief.variances(leverages)
+        return LeaveOneOut(
+            belief.left_out_residual(),
+            epistemic + observation,
+            belief.tried_leverage(),
+            belief.scale**2,
+        )
+
+    @property
+    def _measured(self) -> BoolArray:
+        return np.asarray(~np.isnan(self.residual))
 
     def inflation(self) -> FloatArray:
         """kappa: the root mean square of the standardised residuals, never below one."""
-        count = (~np.isnan(self.residual)).sum(axis=0)
-        squares = np.nansum(self.residual**2 / self.variance, axis=0)
-        return np.asarray(
-            np.sqrt(np.maximum((squares + _PRIOR_CHECKS) / (count + _PRIOR_CHECKS), 1.0))
-        )
+        count = self._measured.sum(axis=0)
+        squares = np.where(self._measured, self.residual**2 / self.variance, 0.0).sum(axis=0)
+        inflation = np.sqrt(np.maximum((squares + _PRIOR_CHECKS) / (count + _PRIOR_CHECKS), 1.0))
+        return np.where(count < _FEWEST, 1.0, inflation)
 
     def trusted_leverage(self) -> float:
         """The largest leverage up to which predictions explained a part of the variation.
@@ -63,8 +66,9 @@ class LeaveOneOut:
         Policies are taken in the order of their leverage. Zero where no prediction was any good.
         """
         order = np.argsort(self.leverage, kind="stable")
-        squares = np.nan_to_num(self.residual[order]) ** 2 / np.maximum(self.spread, 1e-12)
-        errors = squares.mean(axis=1)
+        squares = self.residual**2 / np.maximum(self.spread, 1e-12)
+        total = np.where(self._measured, squares, 0.0).sum(axis=1)
+        errors = (total / self._measured.sum(axis=1))[order]
         explained = 1 - np.cumsum(errors) / np.arange(1, len(errors) + 1)
         good = np.flatnonzero(explained[_FEWEST - 1 :] > _LEAST_SKILL)
         return float(self.leverage[order[good[-1] + _FEWEST - 1]]) if good.size else 0.0

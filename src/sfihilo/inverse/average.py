@@ -36,11 +36,11 @@ V_k = mean_i |A_k x_i|^2; the rest is attributed to reward that is not measured:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import logsumexp, ndtr
+import scipy
 
 from sfihilo.checks import Checked, positive, positives
 from sfihilo.forward.factor import add_to_diagonal, explained_by, inverse_cholesky
@@ -52,8 +52,8 @@ from sfihilo.inverse.posterior import LOGISTIC_STD
 from sfihilo.inverse.variational import VariationalFit, variational_fit
 
 _FIRST_CURVATURE = 0.1
-_TOLERANCE = 0.01  # nats: differences between bounds matter, not their last digits
-_NEGLIGIBLE = 7.0  # nats below the best: less than a thousandth of its probability
+_TOLERANCE = 0.02  # nats: differences between bounds matter, not their last digits
+_NEGLIGIBLE = 5.0  # nats below the best: less than a hundredth of its probability
 _LEAST_PROBABILITY = 1e-3
 
 
@@ -68,10 +68,10 @@ class AverageSettings(Checked):
     """
 
     linear: tuple[float, ...] = positives((0.5, 1.0, 2.0, 4.0))
-    linear_median: float = positive(1.4)
-    log_linear_std: float = positive(0.7)
+    linear_median: float = positive(2.0)
+    log_linear_std: float = positive(1.0)
     curved: tuple[float, ...] = (0.0, 0.7, 2.0, 6.0, 12.0, 24.0)
-    curved_odds: tuple[float, ...] = positives((4.0, 4.0, 4.0, 2.0, 1.0, 0.5))
+    curved_odds: tuple[float, ...] = positives((4.0, 4.0, 4.0, 3.0, 2.0, 1.0))
     prior_difference: float = positive(0.28)
     prior_count: float = positive(0.1)
 
@@ -162,7 +162,7 @@ class RewardAverage:
         mixed = np.zeros(len(differences))
         for component, variance in zip(self.components, noise, strict=True):
             mean, spread = component.margins(differences)
-            mixed += component.probability * ndtr(mean / np.sqrt(spread + variance))
+            mixed += component.probability * scipy.special.ndtr(mean / np.sqrt(spread + variance))
         return mixed
 
 
@@ -175,18 +175,16 @@ def reward_average(
     """The average over amplitudes, given the belief's answers to these (anchors, outcomes)."""
     grid = _Grid.of(settings, belief, *pairs)
     fits = grid.fits()
-    components = [grid.component(index, fit) for index, fit in fits.items()]
-    evidence = np.array(
-        [
-            fit.bound + grid.log_prior(index) + grid.correction(component)
-            for (index, fit), component in zip(fits.items(), components, strict=True)
-        ]
-    )
-    probabilities = np.exp(evidence - logsumexp(evidence))
-    kept = np.flatnonzero(probabilities > _LEAST_PROBABILITY)
-    probabilities /= probabilities[kept].sum()
-    chosen = [replace(components[k], probability=float(probabilities[k])) for k in kept]
-    return RewardAverage(grid.features, tuple(chosen), generator, belief.settings.samples)
+    evidence = np.array([grid.log_evidence(index, fit) for index, fit in fits.items()])
+    probabilities = np.exp(evidence - scipy.special.logsumexp(evidence))
+    probabilities[probabilities < _LEAST_PROBABILITY] = 0
+    probabilities /= probabilities.sum()
+    components = [
+        grid.component(index, fit, float(probability))
+        for (index, fit), probability in zip(fits.items(), probabilities, strict=True)
+        if probability > 0
+    ]
+    return RewardAverage(grid.features, tuple(components), generator, belief.settings.samples)
 
 
 def difference_scales(
@@ -233,40 +231,42 @@ class _Grid:
         away = np.log(settings.linear[index[0]] / settings.linear_median) / settings.log_linear_std
         return float(np.log(settings.curved_odds[index[1]]) - 0.5 * away**2)
 
-    def correction(self, component: Component) -> float:
-        """What the bound misses of the log evidence, the comparisons' interaction left out.
+    def log_evidence(self, index: tuple[int, int], fit: VariationalFit) -> float:
+        """Of the answers and the pair (a, b), up to a constant.
 
-        The posterior q is the prior times one Gaussian factor per comparison, which matches the log
-        likelihood up to second order under q. With r_i the rest, log Z is the bound plus
-        log E_q[exp sum_i r_i]; the rests are orthogonal to all quadratics and nearly independent.
+        The correction is what the bound misses, the comparisons' interaction left out: q is the
+        prior times one Gaussian factor per comparison, which matches the log likelihood up to
+        second order under q. With r_i the rest, log Z is the bound plus log E_q[exp sum_i r_i]; the
+        rests are orthogonal to all quadratics and nearly independent.
         """
-        mean, variance = component.margins(self.rows)
-        return evidence_correction(mean, variance, self.answers)
+        correction = evidence_correction(fit.margins, fit.variances, self.answers)
+        return fit.bound + correction + self.log_prior(index)
 
     def fits(self) -> dict[tuple[int, int], VariationalFit]:
         """Fits from the middle outwards, each from a neighbour's, where they are not negligible."""
         middle = (len(self.settings.linear) - 1) // 2, (len(self.settings.curved) - 1) // 2
+        none = np.zeros(len(self.differences))
         nothing = VariationalFit(
-            np.zeros(self.features.size),
-            np.full(len(self.differences), _FIRST_CURVATURE),
-            -np.inf,
+            np.zeros(self.features.size), none + _FIRST_CURVATURE, -np.inf, none, none
         )
         fits: dict[tuple[int, int], VariationalFit] = {}
-        waiting = [(middle, middle, nothing)]
+        waiting = [(-np.inf, middle, middle, nothing)]
+        best = -np.inf
         while waiting:
             # The best neighbourhood first, so that most far components are never fitted.
-            waiting.sort(key=lambda entry: -entry[2].bound)
-            index, neighbour, near = waiting.pop(0)
-            best = max((fit.bound for fit in fits.values()), default=-np.inf)
-            if index in fits or near.bound < best - _NEGLIGIBLE:
+            waiting.sort(key=lambda entry: -entry[0])
+            score, index, neighbour, near = waiting.pop(0)
+            if index in fits or score < best - _NEGLIGIBLE:
                 continue
             fits[index] = self.fit(index, neighbour, near)
+            score = fits[index].bound + self.log_prior(index)
+            best = max(best, score)
             for step in ((-1, 0), (1, 0), (0, -1), (0, 1)):
                 row, column = index[0] + step[0], index[1] + step[1]
                 if row in range(len(self.settings.linear)) and column in range(
                     len(self.settings.curved)
                 ):
-                    waiting.append(((row, column), index, fits[index]))
+                    waiting.append((score, (row, column), index, fits[index]))
         return fits
 
     def fit(
@@ -284,12 +284,27 @@ class _Grid:
             near.curvature,
             self.inverse.iterations,
             _TOLERANCE,
+            self.gram(index) if used.stop >= len(self.differences) else None,
         )
         weights = np.zeros(self.features.size)
         weights[used] = fit.weights
         return fit._replace(weights=weights)
 
-    def component(self, index: tuple[int, int], fit: VariationalFit) -> Component:
+    @cached_property
+    def _grams(self) -> tuple[FloatArray, FloatArray]:
+        """Inner products of the comparisons in the linear and in the curved features."""
+        linear, curved = np.hsplit(self.rows, [len(self.features.scales)])
+        return linear @ linear.T, curved @ curved.T
+
+    def gram(self, index: tuple[int, int]) -> FloatArray:
+        """X X^T of one amplitude pair: all share two matrices."""
+        amplitudes = self.amplitudes(index)
+        linear, curved = self._grams
+        return np.asarray(amplitudes[0] ** 2 * linear + amplitudes[-1] ** 2 * curved)
+
+    def component(
+        self, index: tuple[int, int], fit: VariationalFit, probability: float
+    ) -> Component:
         amplitudes = self.amplitudes(index)
         rows = np.sqrt(fit.curvature)[:, None] * (self.rows * amplitudes)
         if len(rows) > rows.shape[1]:
@@ -297,7 +312,7 @@ class _Grid:
         factor = inverse_cholesky(add_to_diagonal(rows @ rows.T, 1))
         explained = explained_by(factor, np.ascontiguousarray(rows.T)).T
         return Component(
-            1.0,
+            probability,
             amplitudes,
             amplitudes * fit.weights,
             explained,

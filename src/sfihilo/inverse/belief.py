@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from scipy.special import softmax
+import scipy
 
 from sfihilo.checks import Checked, flag, named_function, one_of, positive
 from sfihilo.forward.factor import inverse_root
@@ -261,7 +261,7 @@ def _variational(belief: InverseBelief, reselect: bool) -> InverseBelief:
     trials = np.array([fit.log_sharpness for fit in fits])
     settings = belief.settings
     deviation = (trials - settings.log_sharpness_mean) / settings.log_sharpness_std
-    chosen = float(softmax(bounds - 0.5 * deviation**2) @ trials)
+    chosen = float(scipy.special.softmax(bounds - 0.5 * deviation**2) @ trials)
     nearest = fits[int(np.argmin(np.abs(trials - chosen)))]
     return _fit_at(nearest, chosen)[0]
 
@@ -281,7 +281,7 @@ def _regraded(belief: InverseBelief) -> InverseBelief:
     ]
     logs = np.log(scales)
     evidence = np.array([bound for _, bound in fits]) - 0.5 * (logs / LOG_SCALE_STD) ** 2
-    chosen = float(np.exp(softmax(evidence) @ logs))
+    chosen = float(np.exp(scipy.special.softmax(evidence) @ logs))
     return replace(fits[0][0], grading=Grading(chosen))
 
 

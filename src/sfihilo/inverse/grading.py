@@ -21,8 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
-from scipy.stats import rankdata
+import scipy
 
 from sfihilo.history import FloatArray, IntArray
 from sfihilo.inverse.likelihood import ungraded_bounds
@@ -69,7 +68,7 @@ def answer_sensitivity(mean: FloatArray, variance: FloatArray, cuts: FloatArray)
     ends = np.zeros((len(standard), 1))
     density = np.exp(-0.5 * standard**2) / np.sqrt(2 * np.pi)
     falls = np.diff(np.hstack([ends, density, ends]), axis=1)
-    masses = np.diff(np.hstack([ends, ndtr(standard), ends + 1]), axis=1)
+    masses = np.diff(np.hstack([ends, scipy.special.ndtr(standard), ends + 1]), axis=1)
     information = (falls**2 / np.maximum(masses, _LEAST_PROBABILITY)).sum(axis=1)
     return np.asarray(np.sqrt(information) / deviation)
 
@@ -87,5 +86,7 @@ def grades_grow(strengths: FloatArray, margins: FloatArray) -> bool:
     """
     if len(strengths) < _FEWEST or np.ptp(strengths) == 0 or np.ptp(margins) == 0:
         return True
-    correlation = float(np.corrcoef(rankdata(strengths), rankdata(margins))[0, 1])
+    correlation = float(
+        np.corrcoef(scipy.stats.rankdata(strengths), scipy.stats.rankdata(margins))[0, 1]
+    )
     return bool(correlation > 1 / np.sqrt(len(strengths)))

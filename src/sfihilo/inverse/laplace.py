@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.optimize
+import scipy
 
 from sfihilo.forward.factor import add_to_diagonal
 from sfihilo.history import FloatArray

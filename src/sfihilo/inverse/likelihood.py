@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from sfihilo.history import BoolArray, FloatArray, IntArray
 
@@ -132,7 +132,7 @@ def _interval_terms(margins: FloatArray, bounds: FloatArray) -> Terms:
     """Terms of the interval likelihood, by S(x) - S(y) = S(x) S(-y) (1 - exp(y - x))."""
     lower, upper = bounds.T if margins.ndim == 1 else bounds.T[:, :, None]
     width = np.maximum(upper - lower, _LEAST_WIDTH)
-    below, above = expit(lower - margins), expit(upper - margins)
+    below, above = scipy.special.expit(lower - margins), scipy.special.expit(upper - margins)
     value = np.logaddexp(0, margins - upper) + np.logaddexp(0, lower - margins)
     return Terms(
         value - np.log(-np.expm1(-width)),

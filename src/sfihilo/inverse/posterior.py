@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from scipy.special import expit, ndtr
+import scipy
 
 from sfihilo.history import FloatArray
 from sfihilo.inverse.belief import InverseBelief, difference
@@ -124,15 +124,17 @@ class RewardPosterior:
         differences = difference(self.features, first, second)
         if self.closed_form:
             mean, variance = self.margins(differences)
-            return np.asarray(ndtr(mean / np.sqrt(variance + LOGISTIC_STD**2)), dtype=float)
+            return np.asarray(
+                scipy.special.ndtr(mean / np.sqrt(variance + LOGISTIC_STD**2)), dtype=float
+            )
         margins = np.clip(self.sharpness * (differences @ self.weights.T), -700, 700)
-        probability: FloatArray = expit(margins).mean(axis=1)
+        probability: FloatArray = scipy.special.expit(margins).mean(axis=1)
         return probability  # eq:app_inverse_posterior_predictive
 
     def better(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """The probability that the first outcome truly has the larger reward, answers aside."""
         mean, variance = self.margins(difference(self.features, first, second))
-        return np.asarray(ndtr(mean / np.sqrt(variance + self.unseen)), dtype=float)
+        return np.asarray(scipy.special.ndtr(mean / np.sqrt(variance + self.unseen)), dtype=float)
 
 
 def reward_posterior(belief: InverseBelief, rng: np.random.Generator) -> RewardPosterior:

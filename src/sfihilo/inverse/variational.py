@@ -35,11 +35,13 @@ TOLERANCE = 0.001  # nats
 
 
 class VariationalFit(NamedTuple):
-    """The mean and curvature that maximise the bound, and the bound."""
+    """The mean and curvature that maximise the bound, the bound, and the comparisons' margins."""
 
     weights: FloatArray
     curvature: FloatArray
     bound: float
+    margins: FloatArray
+    variances: FloatArray
 
 
 class _Covariance(Protocol):
@@ -124,9 +126,14 @@ def variational_fit(
     curvature: FloatArray,
     iterations: int,
     tolerance: float = TOLERANCE,
+    gram: FloatArray | None = None,
 ) -> VariationalFit:
-    """Climb the bound until a step promises less than `tolerance`; none that lowers it is kept."""
-    gram = scaled @ scaled.T if len(scaled) <= scaled.shape[1] else None
+    """Climb the bound until a step promises less than `tolerance`; none that lowers it is kept.
+
+    gram: X X^T, where it is known already and there are fewer comparisons than features.
+    """
+    if gram is None and len(scaled) <= scaled.shape[1]:
+        gram = scaled @ scaled.T
     best: VariationalFit | None = None
     goal, rate = (weights, curvature), 1.0
     for _ in range(iterations):
@@ -140,7 +147,8 @@ def variational_fit(
         terms = averaged_terms(margins, variances, answers)
         bound = float(-terms.value.sum() - covariance.divergence() - 0.5 * weights @ weights)
         if best is None or bound >= best.bound:
-            best, rate = VariationalFit(weights, curvature, bound), 1.0
+            best = VariationalFit(weights, curvature, bound, margins, variances)
+            rate = 1.0
             change = covariance.apply(curvature * margins - terms.slope) - weights
             moved = scaled @ change
             capped = min(1, _LONGEST_STEP / max(float(np.abs(moved).max(initial=0)), _SMALLEST))

@@ -30,7 +30,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from sfihilo.checks import Checked, positive, within
 from sfihilo.forward import PolicyBelief, sample
@@ -149,14 +149,14 @@ def label_sensitivity(mean: FloatArray, variance: FloatArray) -> FloatArray:
     """psi(m, V): how much the sign of a normal margin depends on its value."""
     deviation = np.sqrt(np.asarray(variance, dtype=float))
     standard = np.clip(mean / deviation, -6, 6)
-    probability = ndtr(standard)
+    probability = scipy.special.ndtr(standard)
     density = np.exp(-0.5 * standard**2) / np.sqrt(2 * np.pi)
     return np.asarray(density / (deviation * np.sqrt(probability * (1 - probability))))
 
 
 def expected_error(mean: FloatArray, variance: FloatArray) -> float:
     """D: the share of these margins whose sign the belief expects to get wrong."""
-    return float(ndtr(-np.abs(mean) / np.sqrt(variance)).mean())
+    return float(scipy.special.ndtr(-np.abs(mean) / np.sqrt(variance)).mean())
 
 
 def forward_exponent(settings: PairSettings, error: float) -> float:

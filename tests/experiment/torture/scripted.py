@@ -13,7 +13,7 @@ from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space, Trial
 
 SPACE = Space(
     policy={
-        "peak_torque": Parameter(0, 60, unit="Nm", max_step=15),
+        "peak_torque": Parameter(0, 60, unit="Nm", max_step=15, start=0),
         "peak_time": Parameter(35, 60, unit="% stride"),
     },
     outcomes={"metabolic_rate": Outcome(2, 8, unit="W/kg"), "comfort": Outcome(0, 10)},

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sfihilo.experiment.log.store import Log, LogProblem
+from sfihilo.experiment.log.errors import LogError
+from sfihilo.experiment.log.store import Log
 from tests.experiment.torture.children import (
     CALLS,
     acknowledged,
@@ -48,7 +49,7 @@ def what_is_wrong(path: Path, acks: dict[str, str]) -> str | None:
         with Log.open(path) as log:
             verdict = log.verify()
             stored = {event.key: event.hash for event in log.events()}
-    except LogProblem as problem:
+    except LogError as problem:
         return f"does not open: {problem}"
     if not verdict.ok:
         return verdict.reason

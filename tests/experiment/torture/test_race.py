@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from sfihilo.experiment.log import schema
-from sfihilo.experiment.log.store import Event, Log, Stale
+from sfihilo.experiment.log.errors import StaleError
+from sfihilo.experiment.log.event import Event
+from sfihilo.experiment.log.store import Log
 from tests.experiment.torture.children import acknowledged, command, fast_folder
 from tests.experiment.torture.writer import plan
 
@@ -78,7 +80,7 @@ def test_threads_that_share_a_log_race_too() -> None:
         try:
             log.append("s", "asked", {}, expected=expected)
             outcomes["won"] += 1
-        except Stale:
+        except StaleError:
             outcomes["stale"] += 1
 
     with fast_folder() as folder, Log.open(folder / "threads.db") as log:

@@ -19,7 +19,7 @@ import pytest
 
 from sfihilo.experiment import Lab
 from sfihilo.experiment.log import schema
-from sfihilo.experiment.log.chain import Event, canonical
+from sfihilo.experiment.log.event import Event, canonical
 from sfihilo.experiment.log.store import Log
 from tests.experiment.torture import scripted
 from tests.experiment.torture.children import fast_folder

@@ -51,7 +51,8 @@ def say(*words: object) -> None:
 
 
 def write(path: Path, session: str, queries: int, attempts: int) -> None:
-    from sfihilo.experiment.log.store import Log, LogProblem
+    from sfihilo.experiment.log.errors import LogError
+    from sfihilo.experiment.log.store import Log
 
     log = None
     for step in plan(queries, session):
@@ -59,7 +60,7 @@ def write(path: Path, session: str, queries: int, attempts: int) -> None:
             try:
                 log = log or Log.open(path)
                 event = log.append(session, step.kind, step.body, key=step.key, actor="operator")
-            except LogProblem as problem:
+            except LogError as problem:
                 say("problem", step.key, type(problem).__name__)
             else:
                 say("ack", step.key, event.hash)
@@ -71,7 +72,8 @@ def write(path: Path, session: str, queries: int, attempts: int) -> None:
 
 def race(path: Path, name: str) -> None:
     """At each start signal, try to be the one that writes the next event."""
-    from sfihilo.experiment.log.store import Log, Stale
+    from sfihilo.experiment.log.errors import StaleError
+    from sfihilo.experiment.log.store import Log
 
     with Log.open(path) as log:
         for line in sys.stdin:
@@ -80,7 +82,7 @@ def race(path: Path, name: str) -> None:
                 pass
             try:
                 event = log.append("s", "asked", {"by": name}, expected=int(expected), actor=name)
-            except Stale as stale:
+            except StaleError as stale:
                 say("stale", stale.current)
             else:
                 say("won", event.number)

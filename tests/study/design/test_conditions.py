@@ -131,6 +131,7 @@ def test_a_condition_is_plain_data() -> None:
         record = json.loads(json.dumps(asdict(condition)))
         assert set(record) == {field.name for field in fields(cs.Condition)}
         record["changes"] = tuple(tuple(change) for change in record["changes"])
+        record["early"] = tuple(record["early"])
         assert cs.Condition(**record) == condition
 
 

@@ -1,7 +1,7 @@
-"""Who a participant code is: personal data beside the record, never in it, and erasable.
+"""The person behind a participant code: personal data beside the record, never in it, erasable.
 
 The chain holds codes only, so that erasing a person changes no hash. A digest goes with each row,
-because the chain does not vouch for this table.
+because the chain does not cover this table.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import json
 import sqlite3
 from typing import Any
 
-from sfihilo.experiment.log.errors import Damaged
+from sfihilo.experiment.log.errors import DamagedError
+
+ALL = "SELECT participant, fields, digest FROM identity"
 
 
 def digest(participant: str, text: str) -> str:
@@ -27,21 +29,15 @@ def put(connection: sqlite3.Connection, participant: str, text: str) -> None:
 
 
 def get(connection: sqlite3.Connection, participant: str) -> dict[str, Any] | None:
-    """The fields of a person; Damaged when the row is not what was stored."""
+    """The fields of a person; raises DamagedError if the row is not what was stored."""
     query = "SELECT fields, digest FROM identity WHERE participant = ?"
     row = connection.execute(query, (participant,)).fetchone()
     if row is None:
         return None
     if row[1] != digest(participant, str(row[0])):
-        raise Damaged(f"the identity of {participant!r} was changed")
+        raise DamagedError(f"the identity of {participant!r} was changed")
     fields: dict[str, Any] = json.loads(row[0])
     return fields
-
-
-def participants(connection: sqlite3.Connection) -> list[str]:
-    """The codes with a stored identity."""
-    rows = connection.execute("SELECT participant FROM identity ORDER BY participant")
-    return [str(row[0]) for row in rows]
 
 
 def erase(connection: sqlite3.Connection, participant: str) -> bool:
@@ -52,7 +48,7 @@ def erase(connection: sqlite3.Connection, participant: str) -> bool:
 
 def first_bad(connection: sqlite3.Connection) -> str | None:
     """The first participant whose row is not what was stored."""
-    for participant, text, stored in connection.execute("SELECT * FROM identity"):
+    for participant, text, stored in connection.execute(ALL):
         if stored != digest(str(participant), str(text)):
             return str(participant)
     return None

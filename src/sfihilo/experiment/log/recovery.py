@@ -1,10 +1,10 @@
 """Saving the intact beginning of a damaged log.
 
-SQLite refuses a file whose header, schema or inner pages are damaged, though most events may still
-stand in it unharmed. So the events are carved out of the raw pages: each event's cell begins with
-the same column types (an empty rowid alias and two texts of 64 characters), which is a mark that
-ASCII text cannot imitate, and its hash tells whether it was read right. The chain then says
-which event is the next. The layout is that of SQLite's "Database File Format", 1.6 and 2.1.
+SQLite refuses a file whose header, schema or inner pages are damaged, although most events in it
+may be intact. So the events are read from the raw pages: each event's cell begins with the same
+column types (an empty rowid alias and two texts of 64 characters), which is a mark that ASCII text
+cannot imitate, and its hash shows whether it was read correctly. The chain then gives their order.
+The layout is that of SQLite's "Database File Format", 1.6 and 2.1.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from sfihilo.experiment.files import sync_folder
 from sfihilo.experiment.log import identity, schema
-from sfihilo.experiment.log.chain import FIELDS, Chain, is_intact
+from sfihilo.experiment.log.chain import Chain
+from sfihilo.experiment.log.event import FIELDS, is_intact
 from sfihilo.experiment.log.schema import PAGE
 
 MARK = b"\x00\x81\x0d\x81\x0d"  # column types: NULL for seq, text of 64 for previous and for hash
@@ -27,9 +29,9 @@ INTEGER_BYTES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 
 def recover(path: str | Path, out: str | Path) -> int:
-    """Write the events before the first damaged one to a new log; how many there were.
+    """Write the events before the first damaged one to a new log; returns their number.
 
-    The damaged file is left as it is; close every log that has it open. Identities are saved too,
+    The damaged file stays as it is; close every log that has it open. Identities are saved too,
     as far as they can be read.
     """
     path, out = Path(path), Path(out)
@@ -44,15 +46,16 @@ def recover(path: str | Path, out: str | Path) -> int:
             connection.execute("BEGIN IMMEDIATE")
             for fields in rows:
                 schema.insert(connection, fields)
-            for participant, text in _people(copy):
+            for participant, text in _people(copy).items():
                 identity.put(connection, participant, text)
             connection.execute("COMMIT")
         saved.rename(out)
+        sync_folder(out.parent)
     return len(rows)
 
 
 def carve(data: bytes) -> tuple[list[dict[str, Any]], int]:
-    """The rows of the longest intact chain in a file's bytes, and the last seq seen at all."""
+    """The rows of the longest intact chain in a file's bytes, and the highest seq found."""
     found: dict[int, list[dict[str, Any]]] = {}
     for fields in cells(data):
         if is_intact(fields, fields["body"]):
@@ -68,7 +71,7 @@ def carve(data: bytes) -> tuple[list[dict[str, Any]], int]:
 
 
 def cells(data: bytes) -> Iterator[dict[str, Any]]:
-    """Whatever in these bytes looks like an event, right or wrong."""
+    """All parts of these bytes that look like an event, whether its hash is right or not."""
     place = data.find(MARK)
     while place >= 0:
         fields = _cell(data, place)
@@ -123,7 +126,9 @@ def _rowid(data: bytes, end: int) -> int:
 
 
 def _payload(data: bytes, start: int, size: int) -> bytes | None:
-    """A cell's bytes, followed along its overflow pages when it has any."""
+    """A cell's bytes, with those on its overflow pages; None if they cannot be in this file."""
+    if size > len(data):  # a damaged size: overflow pages may form a loop
+        return None
     local = size
     if size > LONGEST_LOCAL:
         local = SHORTEST_LOCAL + (size - SHORTEST_LOCAL) % (PAGE - 4)
@@ -164,13 +169,29 @@ def _undone_copy(path: Path, folder: Path) -> Path:
     return copy
 
 
-def _people(path: Path) -> list[tuple[str, str]]:
-    people = []
+def _people(path: Path) -> dict[str, str]:
+    """The identities that can be read, also where only the first page is damaged.
+
+    The first page holds the definitions, which are the same in every log: that of a new log serves
+    as well. A digest goes with every identity, so that nothing wrong is read by this.
+    """
+    fresh, mended = path.with_name("fresh"), path.with_name("mended")
+    with closing(schema.connect(fresh, create=True)) as connection:
+        schema.build(connection)
+    data = path.read_bytes()
+    pages = (len(data) // PAGE).to_bytes(4, "big")
+    first = fresh.read_bytes()[:PAGE]
+    mended.write_bytes(first[:28] + pages + first[32:] + data[PAGE:])
+    return {**_readable_people(mended), **_readable_people(path)}
+
+
+def _readable_people(path: Path) -> dict[str, str]:
+    people: dict[str, str] = {}
     try:
         with closing(schema.connect(path)) as connection:
-            for participant, text, digest in connection.execute("SELECT * FROM identity"):
+            for participant, text, digest in connection.execute(identity.ALL):
                 if digest == identity.digest(str(participant), str(text)):
-                    people.append((str(participant), str(text)))
+                    people[str(participant)] = str(text)
     except schema.FAULTS:
         pass  # as many as could be read
     return people

@@ -1,6 +1,6 @@
 """The durable event log: one SQLite file, many sessions, append-only, hash-chained.
 
-`append` returns only when the event would survive a power loss; an event it raised on is not
+`append` returns only when the event would survive a power loss. If it raises, the event is not
 acknowledged, and repeating it with the same key is always safe. Writers in several threads or
 processes queue on SQLite's own lock, so the file has one writer at a time. Keep it off network
 file systems: their locks and syncs cannot be trusted.
@@ -12,6 +12,7 @@ file systems: their locks and syncs cannot be trusted.
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import threading
 import time
@@ -24,41 +25,29 @@ from typing import Any, TypeVar
 
 from sfihilo.experiment.log import identity, recovery, schema
 from sfihilo.experiment.log.audit import audit, verify
-from sfihilo.experiment.log.chain import (
+from sfihilo.experiment.log.chain import Verdict
+from sfihilo.experiment.log.errors import (
+    DamagedError,
+    KeyConflictError,
+    ReadOnlyError,
+    ReplacedError,
+    StaleError,
+)
+from sfihilo.experiment.log.event import (
     FIELDS,
     JSON,
     Event,
-    Verdict,
     canonical,
     check_name,
     fingerprint,
     is_intact,
 )
-from sfihilo.experiment.log.errors import (
-    Busy,
-    Damaged,
-    DiskFailure,
-    KeyConflict,
-    LogProblem,
-    NotALog,
-    ReadOnly,
-    Stale,
-)
 from sfihilo.experiment.log.schema import FAULTS
 
-__all__ = [
-    "Busy", "Damaged", "DiskFailure", "Event", "KeyConflict", "Log", "LogProblem", "NotALog",
-    "ReadOnly", "Stale", "Verdict", "verify",
-]  # fmt: skip
+__all__ = ["Event", "Log", "Verdict", "verify"]
 
 Result = TypeVar("Result")
 COLUMNS = ", ".join(FIELDS)
-DAMAGE = (
-    sqlite3.SQLITE_ERROR,  # a table is missing
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_CONSTRAINT,  # the head is not where the events end
-)
 BATCH = 500  # rows read at once: no reader holds a lock while its caller works
 
 
@@ -73,10 +62,12 @@ class Log:
         self._closed = False
         self._seen = False
         self._connection: sqlite3.Connection | None = None
+        self._process = os.getpid()
+        self._abandoned: list[sqlite3.Connection] = []
 
     @classmethod
     def open(cls, path: str | Path, *, read_only: bool = False) -> Log:
-        """Open a log, or make one where there is no file; an older format is brought up to date.
+        """Open a log, or create one if there is no file; an older format is upgraded.
 
         A file of a newer format opens for reading only.
         """
@@ -95,7 +86,7 @@ class Log:
         return self._asked_read_only or self.newer
 
     def close(self) -> None:
-        """Let go of the file; closing twice does nothing."""
+        """Close the file; closing twice does nothing."""
         with self._lock:
             self._closed = True
             self._drop()
@@ -119,15 +110,17 @@ class Log:
         *,
         key: str | None = None,
         expected: int | None = None,
+        expected_hash: str | None = None,
         actor: str | None = None,
         begins: bool = False,
     ) -> Event:
         """Add one event to a session; it is on the disk when this returns.
 
-        key       the same key with the same content gives the stored event and writes nothing;
-                  with another content it raises KeyConflict. Keys belong to their session.
-        expected  how many events the writer believes the session has; Stale when it has others.
-        begins    the event begins a session, and its key no other one: KeyConflict when it did.
+        key       the same key with the same content returns the stored event and writes nothing;
+                  with another content it raises KeyConflictError. Keys belong to their session.
+        expected  number of events that the writer has read of the session; StaleError if it differs
+        expected_hash  hash of the last of them; ReplacedError if the session has another history
+        begins    the event begins a session; KeyConflictError if its key began another one
         """
         if not isinstance(body, Mapping):
             raise ValueError(f"body: expected a mapping, got {type(body).__name__}")
@@ -143,15 +136,27 @@ class Log:
         def work(connection: sqlite3.Connection) -> Event:
             if begins and key is not None:
                 _require_unused(connection, session, key)
-            return _append(connection, content, expected)
+            event = _append(connection, content, expected, expected_hash)
+            if event is None:
+                raise ReplacedError(self.path, session)
+            return event
 
         return self._run(work, "BEGIN IMMEDIATE")
+
+    def snapshot(self) -> tuple[Event, ...]:
+        """All events of the file as they are at one moment, read in one transaction."""
+        query = f"SELECT {COLUMNS} FROM events ORDER BY seq"
+        events = tuple(_event(row) for row in self._run(partial(_fetch, query=query)))
+        for place, event in enumerate(events, start=1):
+            if event.seq != place:
+                raise DamagedError(f"{self.path}: an event before event {event.seq} is missing")
+        return events
 
     def events(self, session: str | None = None, after: int = 0) -> Iterator[Event]:
         """Events in order, of one session or all, whose seq is beyond `after`.
 
-        Every event is checked against its own hash, and that none is missing before it, when it
-        is handed out (Damaged otherwise).
+        Before an event is returned, its hash is checked, and that no event before it is missing;
+        DamagedError otherwise.
         """
         last = after if session is None else (None if after else 0)
         where, values = ("", ()) if session is None else ("AND session = ?", (session,))
@@ -162,7 +167,7 @@ class Log:
                 event = _event(row)
                 place = event.seq if session is None else event.number
                 if last is not None and place != last + 1:
-                    raise Damaged(f"{self.path}: an event before event {event.seq} is missing")
+                    raise DamagedError(f"{self.path}: an event before event {event.seq} is missing")
                 last = place
                 yield event
             if len(rows) < BATCH:
@@ -170,11 +175,11 @@ class Log:
             after = rows[-1][0]
 
     def find(self, session: str, key: str) -> Event | None:
-        """The event that a key of a session stands for, if there is one."""
+        """The event that was stored under a key of a session, if there is one."""
         return self._run(lambda c: _by_key(c, session, key))
 
     def begun(self, key: str) -> Event | None:
-        """The first event of the session that was begun under a key, if there is one."""
+        """The first event of the session that was created under a key, if there is one."""
         check_name(key, "key")
         return self._run(lambda c: _begun(c, key))
 
@@ -188,38 +193,41 @@ class Log:
         return self._run(lambda c: _count(c, session))
 
     def head(self) -> tuple[int, str]:
-        """Number of events in the file and the hash of the last: print it to pin the record."""
+        """Number of events in the file and the hash of the last one.
+
+        Note the hash outside of the file (print it, send it to a colleague): `verify(head=...)`
+        then shows whether the record was rewritten since.
+        """
         return self._run(_head)
 
-    def verify(self) -> Verdict:
-        """Check everything: the chain, its head, SQLite's own structure, the definitions."""
-        return self._run(audit)
+    def verify(self, head: str | None = None) -> Verdict:
+        """Check everything: the chain, its head, SQLite's own structure, the definitions.
+
+        With `head`, a hash that `head()` returned earlier, the chain must contain that event.
+        """
+        return self._run(lambda c: audit(c, head))
 
     @staticmethod
     def recover(path: str | Path, out: str | Path) -> int:
-        """Save the events before the first damaged one to a new log; how many there were."""
+        """Save the events before the first damaged one to a new log; returns their number."""
         return recovery.recover(path, out)
 
     def set_identity(self, participant: str, fields: Mapping[str, JSON]) -> None:
-        """Store who a participant code is, apart from the record; replaces what was there."""
+        """Store the person behind a participant code, apart from the record, or replace it."""
         check_name(participant, "participant")
         text = canonical(fields)
         self._require_writable()
         self._run(lambda c: identity.put(c, participant, text), "BEGIN IMMEDIATE")
 
     def get_identity(self, participant: str) -> dict[str, Any] | None:
-        """Who a participant code is, or None when never told or erased."""
+        """The person behind a participant code, or None if never stored or erased."""
         return self._run(lambda c: identity.get(c, participant))
-
-    def identities(self) -> list[str]:
-        """The participant codes whose identity is stored."""
-        return self._run(identity.participants)
 
     def erase_identity(self, participant: str) -> bool:
         """Remove a person's identity and every trace of its bytes from the file; False if none.
 
-        The record keeps the code only. Backups, and blocks that the file system freed, are
-        beyond the reach of a program: erase those too.
+        The record keeps the code only. Backups, and blocks that the file system freed, cannot be
+        reached from here: erase those too.
         """
         self._require_writable()
         found = self._run(lambda c: identity.erase(c, participant), "BEGIN IMMEDIATE")
@@ -228,20 +236,22 @@ class Log:
 
     def _require_writable(self) -> None:
         if self.newer:
-            raise ReadOnly(
+            raise ReadOnlyError(
                 f"{self.path} was written by a newer SFIHILO (this one knows format "
                 f"{schema.FORMAT}): it can be read and exported; upgrade SFIHILO to write to it"
             )
         if self._asked_read_only:
-            raise ReadOnly(f"{self.path} was opened for reading only")
+            raise ReadOnlyError(f"{self.path} was opened for reading only")
 
     def _run(
         self, work: Callable[[sqlite3.Connection], Result], begin: str | None = "BEGIN"
     ) -> Result:
-        """Do some work in one transaction; nothing of it stays when any part fails."""
+        """Run `work` in one transaction; if any part fails, nothing of it is stored."""
         with self._lock:
             connection = self._alive()
             try:
+                # A restored backup may have the same change counter: SQLite would trust its cache.
+                connection.execute("PRAGMA shrink_memory")
                 if begin:
                     connection.execute(begin)
                 result = work(connection)
@@ -253,17 +263,22 @@ class Log:
                 if connection.in_transaction or isinstance(error, FAULTS):
                     self._drop()  # a connection that saw an error is not trusted again
                 if isinstance(error, FAULTS):
-                    raise _translated(error, self.path) from error
+                    raise schema.translated(error, self.path) from error
                 raise
 
     def _alive(self) -> sqlite3.Connection:
         if self._closed:
             raise ValueError(f"the log {self.path} is closed")
+        if self._connection is not None and self._process != os.getpid():
+            # SQLite forbids to use, and even to close, a connection in a forked child.
+            self._abandoned.append(self._connection)
+            self._connection = None
         if self._connection is None:
             try:
                 self._connection = self._connect()
+                self._process = os.getpid()
             except FAULTS as error:
-                raise _translated(error, self.path) from error
+                raise schema.translated(error, self.path) from error
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
@@ -286,13 +301,19 @@ class Log:
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None:
+        if connection is not None and self._process == os.getpid():
             connection.close()
+        elif connection is not None:
+            self._abandoned.append(connection)
 
 
 def _append(
-    connection: sqlite3.Connection, content: Mapping[str, Any], expected: int | None
-) -> Event:
+    connection: sqlite3.Connection,
+    content: Mapping[str, Any],
+    expected: int | None,
+    expected_hash: str | None = None,
+) -> Event | None:
+    """Insert the event, or return the one stored under its key; None if the history is another."""
     session = content["session"]
     if content["key"] is not None:
         stored = _by_key(connection, session, content["key"])
@@ -300,7 +321,9 @@ def _append(
             return _same(stored, content)
     current = _count(connection, session)
     if expected is not None and expected != current:
-        raise Stale(session, expected, current)
+        raise StaleError(session, expected, current)
+    if expected_hash is not None and _last_hash(connection, session) != expected_hash:
+        return None
     count, last = _head(connection)
     fields: dict[str, Any] = {
         **content,
@@ -318,8 +341,8 @@ def _append(
 def _same(stored: Event, content: Mapping[str, Any]) -> Event:
     before = (stored.kind, canonical(stored.body), stored.actor)
     if before != (content["kind"], content["body"], content["actor"]):
-        raise KeyConflict(
-            f"key {content['key']!r} of session {stored.session!r} already stands for event "
+        raise KeyConflictError(
+            f"key {content['key']!r} of session {stored.session!r} already identifies event "
             f"{stored.number} ({stored.kind}), which has another content"
         )
     return stored
@@ -329,7 +352,7 @@ def _require_unused(connection: sqlite3.Connection, session: str, key: str) -> N
     """Raise if another session was begun under this key, also by somebody faster just now."""
     stored = _begun(connection, key)
     if stored is not None and stored.session != session:
-        raise KeyConflict(f"key {key!r} already stands for session {stored.session!r}")
+        raise KeyConflictError(f"key {key!r} already identifies session {stored.session!r}")
 
 
 def _begun(connection: sqlite3.Connection, key: str) -> Event | None:
@@ -346,12 +369,23 @@ def _by_key(connection: sqlite3.Connection, session: str, key: str) -> Event | N
 
 def _count(connection: sqlite3.Connection, session: str) -> int:
     query = "SELECT coalesce(max(number), 0) FROM events WHERE session = ?"
-    return int(connection.execute(query, (session,)).fetchone()[0])
+    count = connection.execute(query, (session,)).fetchone()[0]
+    if not isinstance(count, int):
+        raise DamagedError(f"session {session!r}: an event has {count!r} as its number")
+    return count
+
+
+def _last_hash(connection: sqlite3.Connection, session: str) -> str | None:
+    query = "SELECT hash FROM events WHERE session = ? ORDER BY number DESC LIMIT 1"
+    row = connection.execute(query, (session,)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def _head(connection: sqlite3.Connection) -> tuple[int, str]:
-    count, last = connection.execute("SELECT count, hash FROM head").fetchone()
-    return int(count), str(last)
+    row = connection.execute("SELECT count, hash FROM head").fetchone()
+    if row is None or not isinstance(row[0], int) or not isinstance(row[1], str):
+        raise DamagedError(f"the head of the log cannot be read, got {row!r}")
+    return row[0], row[1]
 
 
 def _fetch(connection: sqlite3.Connection, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
@@ -361,28 +395,19 @@ def _fetch(connection: sqlite3.Connection, query: str, values: tuple[Any, ...] =
 def _event(row: tuple[Any, ...]) -> Event:
     fields = dict(zip(FIELDS, row, strict=True))
     if not is_intact(fields, fields["body"]):
-        raise Damaged(f"event {fields['seq']} was changed: its content does not give its hash")
-    return Event.from_dict({**fields, "body": json.loads(fields["body"])})
+        raise DamagedError(f"event {fields['seq']} was changed: its content does not give its hash")
+    try:
+        return Event.from_dict({**fields, "body": json.loads(fields["body"])})
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(f"event {fields['seq']} is not an event: {error}") from error
 
 
 def _check_end(connection: sqlite3.Connection, path: Path) -> None:
-    """A quick look at every opening: the last event is there and is the one the head names."""
-    # One statement sees one moment: between two, another process might write.
+    """Check, at every opening, that the last event is the one that the head names."""
+    # One statement reads one moment: between two, another process might write.
     row = connection.execute(
         "SELECT head.count, head.hash, coalesce(last.seq, 0), coalesce(last.hash, head.hash) "
         "FROM head LEFT JOIN (SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1) AS last"
     ).fetchone()
     if row is None or row[:2] != row[2:]:
-        raise Damaged(f"{path}: the last event is not the one its head names; run a verify")
-
-
-def _translated(error: Exception, path: Path) -> LogProblem:
-    """What an error of SQLite means for the caller."""
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return Busy(f"{path} is in use by another writer; nothing was written, try again")
-    if code == sqlite3.SQLITE_READONLY:
-        return ReadOnly(f"{path} cannot be written, or was moved or deleted: {error}")
-    if code in DAMAGE:
-        return Damaged(f"{path} is no intact log: {error}")
-    return DiskFailure(f"{path}: {error}; not acknowledged, repeat with the same key")
+        raise DamagedError(f"{path}: the last event is not the one its head names; run a verify")

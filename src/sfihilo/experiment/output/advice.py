@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import sfihilo
+from sfihilo.experiment.session.proposals import is_painful, way_out
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.space import safety
+from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Policy
-from sfihilo.feasible import Feasible
-from sfihilo.learner import State, recommend
+from sfihilo.history import BoolArray
+
+if TYPE_CHECKING:
+    from sfihilo import State
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,24 @@ class Advice:
 
 
 def advise(record: Record, state: State, feasible: Mapping[str, Any] | None = None) -> Advice:
-    """Recommend within the space and within the ranges given in `feasible`."""
+    """Recommend within the space and the ranges given in `feasible`, away from what caused pain."""
     space = record.space
     limits = space.limits(feasible)
     lower, upper = space.box((), limits)
-    accepts = space.allows if space.constraints else None
-    found = recommend(state, Feasible(lower=lower, upper=upper, accepts=accepts))
+
+    def accepts(units: FloatArray) -> BoolArray:
+        return space.allows(units) & ~is_painful(record, units)
+
+    restricted = bool(space.constraints or record.painful)
+    try:
+        found = sfihilo.recommend(
+            state,
+            sfihilo.Feasible(lower=lower, upper=upper, accepts=accepts if restricted else None),
+        )
+    except ValueError as error:
+        if not record.painful:
+            raise
+        raise ValueError(f"no policy can be recommended: {error}{way_out(record)}") from error
     policy = space.to_policy(found.policy)
     safety.check(space, policy)
     middle, low, high = (

@@ -1,8 +1,8 @@
-"""A BIDS dataset of behavioural data (`beh`) from sessions: one TSV and one sidecar a session.
+"""A BIDS dataset of behavioural data (`beh`): one TSV and one sidecar per session.
 
-Policy, outcomes, answer and prediction of a trial stand in one row, since BIDS keeps one table a
+Policy, outcomes, answer and prediction of a trial are in one row, since BIDS keeps one table per
 run. Labels keep letters and digits only, as BIDS asks, and get a number where two would be alike;
-the record's own names stand in the sidecars.
+the sidecars hold the names of the record.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from sfihilo.experiment.output.export import write_csv
-from sfihilo.experiment.output.tables import Column, Row, Table, tables
-from sfihilo.experiment.session.lab import Lab
+from sfihilo.experiment.output.export import ExportedSession, write_csv, write_text
+from sfihilo.experiment.output.tables import Column, Row, Table
+from sfihilo.experiment.output.text import printable
 from sfihilo.experiment.session.record import Record
 
 BIDS_VERSION = "1.10.0"
@@ -24,21 +24,21 @@ TASK = "preference"
 MISSING = "n/a"
 
 
-def write_bids(lab: Lab, folder: Path, sessions: Sequence[str]) -> list[Path]:
-    """A dataset of these sessions in a new or empty folder; returns the files."""
+def write_bids(sessions: Mapping[str, ExportedSession], folder: Path) -> list[Path]:
+    """Write a dataset of these sessions into a folder; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = _write_head(folder)
     people: dict[str, int] = {}
-    records = {name: lab.record(name) for name in sessions}
-    subjects = unique_labels(record.participant for record in records.values())
+    subjects = unique_labels(session.record.participant for session in sessions.values())
     labels = unique_labels(sessions)
-    for name, record in records.items():
-        subject, session = subjects[record.participant], labels[name]
+    for name, exported in sessions.items():
+        record = exported.record
+        subject, label = subjects[record.participant], labels[name]
         people[subject] = people.get(subject, 0) + 1
-        table = joined(tables(record, list(lab.log.events(name))))
-        place = folder / f"sub-{subject}" / f"ses-{session}" / "beh"
+        table = joined(exported.tables)
+        place = folder / f"sub-{subject}" / f"ses-{label}" / "beh"
         place.mkdir(parents=True, exist_ok=True)
-        stem = f"sub-{subject}_ses-{session}_task-{TASK}_beh"
+        stem = f"sub-{subject}_ses-{label}_task-{TASK}_beh"
         written.append(write_csv(table, place / f"{stem}.tsv", delimiter="\t", missing=MISSING))
         written.append(_write_json(place / f"{stem}.json", _sidecar(table, record)))
     rows = tuple(
@@ -58,7 +58,7 @@ def write_bids(lab: Lab, folder: Path, sessions: Sequence[str]) -> list[Path]:
 
 
 def joined(made: Sequence[Table]) -> Table:
-    """All tables of a session as one, a row a trial."""
+    """All tables of a session as one, one row per trial."""
     trials, outcomes, answers, model = made
     measured = {(row["trial"], row["outcome"]): row["value"] for row in outcomes.rows}
     answered = {row["trial"]: row for row in answers.rows}
@@ -98,15 +98,15 @@ def _write_head(folder: Path) -> list[Path]:
         "DatasetType": "raw",
         "GeneratedBy": [{"Name": "sfihilo", "Version": version("sfihilo")}],
     }
-    readme = folder / "README.md"
-    readme.write_text(
+    readme = write_text(
+        folder / "README.md",
         "# Preference-based personalisation\n\n"
         "A device was personalised with SFIHILO: in each trial a policy was applied, outcomes\n"
         "were measured, and the person said whether they preferred this trial or the one named in\n"
-        "`compare_with`. Each `beh.tsv` has a row a trial; the sidecar beside it explains every\n"
-        "column with its unit. `n/a` is missing. Times are UTC; trials are in the order of their\n"
-        "number.\n",
-        encoding="utf-8",
+        "`compare_with`. Each `beh.tsv` has one row per trial; the sidecar beside it explains\n"
+        "every column with its unit. `n/a` is missing. Times are UTC; trials are in the order of\n"
+        "their number.\n",
+        b"# Preference-based",
     )
     return [_write_json(folder / "dataset_description.json", description), readme]
 
@@ -116,8 +116,8 @@ def _sidecar(table: Table, record: Record) -> dict[str, Any]:
         "TaskName": TASK,
         "TaskDescription": "Execute a policy, then compare it with the previous one.",
         "Instructions": "Which of the last two conditions do you prefer?",
-        "ParticipantCode": record.participant,
-        "SessionName": record.session,
+        "ParticipantCode": printable(record.participant),
+        "SessionName": printable(record.session),
     }
     for column in table.columns:
         entry: dict[str, Any] = {"Description": column.about}
@@ -130,14 +130,14 @@ def _sidecar(table: Table, record: Record) -> dict[str, Any]:
 
 
 def unique_labels(names: Iterable[str]) -> dict[str, str]:
-    """A label for each name, in order; the second that would be called "ab" is "abx2".
+    """A label for each name, in order; the second "ab" becomes "abx2".
 
-    Upper and lower case count as the same: some file systems do not tell them apart.
+    Upper and lower case count as equal: some file systems do not distinguish them.
     """
     labels: dict[str, str] = {}
     taken: set[str] = set()
     for name in dict.fromkeys(names):
-        plain = label = re.sub(r"[^A-Za-z0-9]", "", name)
+        plain = label = re.sub(r"[^A-Za-z0-9]", "", name)[:40] or "x"
         number = 2
         while label.lower() in taken:
             label, number = f"{plain}x{number}", number + 1
@@ -147,5 +147,4 @@ def unique_labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> Path:
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    return path
+    return write_text(path, json.dumps(content, indent=2) + "\n", b"{")

@@ -8,22 +8,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfihilo.experiment.insight import BestRange, Drive, ranked
+from sfihilo.experiment.insight import (
+    WINDOW,
+    BestRange,
+    Drive,
+    answer_hits,
+    outcome_errors,
+    ranked,
+)
 from sfihilo.experiment.output.advice import Advice
+from sfihilo.experiment.output.text import label
 from sfihilo.experiment.session.record import Record
-from sfihilo.experiment.session.rounds import heard
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INK, ACCENT, WARM, QUIET = "#1f2933", "#1f6f8b", "#d1495b", "#9aa5b1"
-WINDOW = 20  # trials that a moving average looks back
 DPI = 150
 
 
 def learning(record: Record) -> bytes:
-    """How well each answer and each outcome was predicted before it was known."""
+    """How well each answer and each outcome was predicted before it was known, per trial."""
     figure, (answers, outcomes) = _figure(1, 2, (9, 2.9))
     numbers, right = answer_hits(record)
     if len(numbers):
@@ -44,39 +50,8 @@ def learning(record: Record) -> bytes:
     return _png(figure)
 
 
-def answer_hits(record: Record) -> tuple[np.ndarray, np.ndarray]:
-    """Trial numbers, and 1 or 0 for each answer predicted right or wrong beforehand.
-
-    Only answers that the learner heard, and for which it had a prediction: a half is none.
-    """
-    used = heard(record)
-    rows = [
-        (trial.number, float((trial.model["chance_new"] > 0.5) == (trial.choice == "new")))
-        for trial in record.trials
-        if trial.number in used
-        and trial.choice != "same"
-        and trial.model["chance_new"] not in (None, 0.5)
-    ]
-    return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
-
-
-def outcome_errors(record: Record) -> tuple[np.ndarray, np.ndarray]:
-    """Trial numbers, and the error of the predicted outcome as a share of the declared range."""
-    rows = []
-    for trial in record.trials:
-        values, predicted = trial.whole_outcome, trial.model["outcome"]
-        if values is None or predicted is None:
-            continue
-        gaps = [
-            (values[name] - predicted[name]) / (outcome.high - outcome.low)
-            for name, outcome in record.space.outcomes.items()
-        ]
-        rows.append((trial.number, float(np.sqrt(np.mean(np.square(gaps))))))
-    return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
-
-
 def reward(record: Record, found: Sequence[Drive]) -> bytes:
-    """The learned reward along each outcome, and how much each one moves it."""
+    """The learned reward along each outcome, and the share of each outcome in its variation."""
     count = len(found)
     columns = min(count, 4)
     rows = -(-count // columns)
@@ -95,7 +70,7 @@ def reward(record: Record, found: Sequence[Drive]) -> bytes:
         axis.plot(shown, np.zeros(len(shown)), "|", color=INK, alpha=0.35, ms=6,
                   transform=axis.get_xaxis_transform(), clip_on=False)  # fmt: skip
         axis.set_title(f"{drive.name}  ({drive.share[0]:.0%})")
-        axis.set_xlabel(drive.unit)
+        axis.set_xlabel(label(drive.unit))
     for axis in flat[count:]:
         axis.set_visible(False)
     for axis in flat[::columns]:
@@ -104,7 +79,7 @@ def reward(record: Record, found: Sequence[Drive]) -> bytes:
 
 
 def policies(record: Record, advice: Advice, ranges: Sequence[BestRange]) -> bytes:
-    """What was tried, trial by trial, with the recommended value and where the best may lie."""
+    """The policy of each trial, the recommended value, and the range of the best value."""
     count = len(ranges)
     columns = min(count, 3)
     rows = -(-count // columns)
@@ -117,7 +92,7 @@ def policies(record: Record, advice: Advice, ranges: Sequence[BestRange]) -> byt
         axis.axhline(advice.policy[best.name], color=WARM, lw=1.6)
         axis.plot([t.number for t in shown], [t.policy[best.name] for t in shown], "o",
                   color=ACCENT, ms=3.2, alpha=0.75, mew=0)  # fmt: skip
-        axis.set(title=best.name, ylabel=knob.unit)
+        axis.set(title=best.name, ylabel=label(knob.unit))
         if knob.log:
             axis.set_yscale("log")
         margin = 0.03 * (knob.high - knob.low)
@@ -132,7 +107,7 @@ def policies(record: Record, advice: Advice, ranges: Sequence[BestRange]) -> byt
 
 
 def _whole_trials(axis: Axes) -> None:
-    """Ticks at whole numbers even where there is one trial only: there is no trial 2.5."""
+    """Ticks at whole numbers, also with a single trial: there is no trial 2.5."""
     from matplotlib.ticker import MaxNLocator
 
     whole = MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True, min_n_ticks=1)

@@ -1,23 +1,36 @@
-"""One page that explains a person: what was learned, what drives it, what to set, every trial.
+"""The report of a session: what to set, what drives the preference, how well it is known, trials.
 
-Self-contained HTML: pictures are inside, nothing is loaded from anywhere.
+One HTML file that contains its pictures and loads nothing.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 
-from sfihilo.experiment.insight import BestRange, Drive, best_ranges, drives, ranked
+from sfihilo.experiment.files import replacing, require_replaceable
+from sfihilo.experiment.insight import (
+    WINDOW,
+    BestRange,
+    Drive,
+    answer_hits,
+    best_ranges,
+    drives,
+    outcome_errors,
+    ranked,
+)
+from sfihilo.experiment.log.errors import BusyError
+from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output import figure
 from sfihilo.experiment.output.advice import Advice
-from sfihilo.experiment.session.border import counted
+from sfihilo.experiment.output.text import counted
+from sfihilo.experiment.output.text import hypertext as escape
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.rounds import heard
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.trial import TAKEN_OUT, Trial
+from sfihilo.learner import State
 
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1f2933}
@@ -31,20 +44,32 @@ details summary{cursor:pointer}code{font-size:.85em;word-break:break-all}
 """
 ANSWERS = {"new": "this one", "previous": "the one before", "same": "same", None: "cannot say"}
 FEW_COMPARISONS = 10
+MARK = b"<!doctype html><html lang=en><meta charset=utf-8><title>Session "  # how a report begins
+TRIES = 10
 
 
 def write_report(session: Session, path: str | Path) -> Path:
-    """Write the report of a session to an HTML file."""
+    """Write the report of a session to an HTML file; replaces nothing but an earlier report."""
     path = Path(path)
-    path.write_text(report(session), encoding="utf-8")
+    require_replaceable(path, MARK)  # before the work, not only after it
+    text = report(session)
+    with replacing(path, MARK) as partial:
+        partial.write_text(text, encoding="utf-8")
     return path
 
 
 def report(session: Session) -> str:
-    """The report of a session as HTML."""
-    record, state = session.record, session.state
-    title = f"Session {record.session}"
-    parts = [f"<h1>{escape(title)}</h1>", _summary(record)]
+    """The report of a session as HTML, of one moment of its record."""
+    for _ in range(TRIES):
+        record, state, last = session.record, session.state, session.events[-1]
+        page = _page(session, record, state, last)
+        if session.record.number == record.number == last.number:
+            return page
+    raise BusyError(f"session {session.id}: another writer changes it all the time; try again")
+
+
+def _page(session: Session, record: Record, state: State, last: Event) -> str:
+    parts = [f"<h1>Session {escape(record.session)}</h1>", _summary(record)]
     compared = len(heard(record))
     if record.anchor_trial is None or compared == 0:
         parts.append("<p>Nothing was compared yet: there is nothing to explain.</p>")
@@ -67,9 +92,9 @@ def report(session: Session) -> str:
             _known(record),
             _image(figure.learning(record), "predictions before each trial"),
         ]
-    parts += ["<h2>Every trial</h2>", _trials(record), _notes(record), _evidence(session, record)]
+    parts += ["<h2>Every trial</h2>", _trials(record), _notes(record), _evidence(record, last)]
     return (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(title)}</title>"
+        f"{MARK.decode()}{escape(record.session)}</title>"
         f"<style>{STYLE}</style>\n" + "\n".join(parts) + "\n</html>\n"
     )
 
@@ -139,9 +164,9 @@ def _direction(drive: Drive) -> str:
 
 
 def _known(record: Record) -> str:
-    _, right = figure.answer_hits(record)
-    _, errors = figure.outcome_errors(record)
-    recent, last = right[-figure.WINDOW :], errors[-figure.WINDOW :]
+    _, right = answer_hits(record)
+    _, errors = outcome_errors(record)
+    recent, last = right[-WINDOW:], errors[-WINDOW:]
     if not len(recent) or not len(last):
         return "<p>Too few trials to say.</p>"
     return (
@@ -184,11 +209,10 @@ def _notes(record: Record) -> str:
     return "<h2>Notes</h2>" + _table(["UTC", "who", "note"], rows, set())
 
 
-def _evidence(session: Session, record: Record) -> str:
-    last = session.events[-1]
+def _evidence(record: Record, last: Event) -> str:
     return (
         f"<p class=quiet>From event {last.number} of this session (event {last.seq} of the file), "
-        f"hash <code>{last.hash}</code>; seed {record.seed}.</p>"
+        f"hash <code>{last.hash}</code>; seed {escape(record.seed)}.</p>"
     )
 
 

@@ -1,15 +1,16 @@
-"""A session as tidy tables: trials, outcomes, answers, and what the model believed before each.
+"""A session as tidy tables: trials, outcomes, answers, and what the model predicted for each trial.
 
-Each table describes its own columns, so that a README, a BIDS sidecar and a plot say the same.
+Each table describes its own columns, so that a README, a BIDS sidecar and a plot agree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sfihilo.experiment.log.chain import Event
+from sfihilo.experiment.log.event import Event
+from sfihilo.experiment.output.text import printable
 from sfihilo.experiment.session.record import TRIAL_MADE, Record, taken_back
 from sfihilo.experiment.session.rounds import heard
 from sfihilo.experiment.session.trial import Trial
@@ -69,17 +70,31 @@ CHOICES = {
 
 
 def tables(record: Record, events: Sequence[Event]) -> tuple[Table, ...]:
-    """All tables of one session."""
-    return (
+    """All tables of one session; their texts print, whatever is in the record."""
+    made = (
         trials_table(record, events),
         outcomes_table(record),
         answers_table(record),
         model_table(record),
     )
+    return tuple(_printable(table) for table in made)
+
+
+def _printable(table: Table) -> Table:
+    columns = tuple(
+        replace(column, unit=printable(column.unit), about=printable(column.about))
+        for column in table.columns
+    )
+    texts = [column.name for column in columns if column.kind == "text"]
+    rows = tuple(
+        {**row, **{name: printable(row[name]) for name in texts if row[name] is not None}}
+        for row in table.rows
+    )
+    return replace(table, columns=columns, rows=rows)
 
 
 def trials_table(record: Record, events: Sequence[Event]) -> Table:
-    """One row a trial: what was set, when, who proposed it, how it ended."""
+    """One row per trial: what was set, when, who proposed it, how it ended."""
     times = _times(events)
     columns = (
         *KEYS,
@@ -114,7 +129,7 @@ def trials_table(record: Record, events: Sequence[Event]) -> Table:
 
 
 def outcomes_table(record: Record) -> Table:
-    """One row a trial and outcome."""
+    """One row per trial and outcome."""
     columns = (
         *KEYS,
         Column("outcome", "text", "name of the outcome"),
@@ -138,7 +153,7 @@ def outcomes_table(record: Record) -> Table:
 
 
 def answers_table(record: Record) -> Table:
-    """One row an answer."""
+    """One row per answer."""
     columns = (
         *KEYS,
         Column("compare_with", "integer", "trial that this one was compared with"),
@@ -202,7 +217,7 @@ def _keys(record: Record, trial: Trial) -> Row:
 
 
 def _times(events: Sequence[Event]) -> dict[int, Row]:
-    """When each trial was asked, started, measured and answered, by what still counts."""
+    """When each trial was asked, started, measured and answered, without what was undone."""
     empty = {"asked_at": None, "started_at": None, "measured_at": None, "answered_at": None}
     names = {"started": "started_at", "measured": "measured_at", "chosen": "answered_at"}
     gone = taken_back(events)

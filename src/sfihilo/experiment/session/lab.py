@@ -2,35 +2,67 @@
 
 from __future__ import annotations
 
-import platform
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from importlib.metadata import version
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-import numpy as np
-
-from sfihilo.experiment.log.chain import Verdict, canonical
-from sfihilo.experiment.log.errors import KeyConflict, Stale
+import sfihilo
+from sfihilo.experiment.log.chain import Verdict
+from sfihilo.experiment.log.errors import DamagedError, KeyConflictError, LogError, StaleError
+from sfihilo.experiment.log.event import FIELDS, Event, canonical
 from sfihilo.experiment.log.store import Log
-from sfihilo.experiment.session.record import Protocol, Record, fold
+from sfihilo.experiment.output.text import counted
+from sfihilo.experiment.session.record import Protocol, Record, fold, opened
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.states import Snapshots
+from sfihilo.experiment.space.preflight import check_new
 from sfihilo.experiment.space.space import Space
-from sfihilo.feasible import Feasible
-from sfihilo.learner import begin
-from sfihilo.settings import Settings
+
+if TYPE_CHECKING:
+    from sfihilo import Settings
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 FORMAT = 1  # of the bodies of the events; the file's own format belongs to the log
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What a session is begun with: space, learner, protocol, seed (drawn and recorded if None)."""
+
+    space: Space
+    settings: Settings | None = None
+    protocol: Protocol | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.space, Space):
+            raise ValueError(f"space: expected a Space, got {type(self.space).__name__}")
+        if not isinstance(self.settings, sfihilo.Settings | None):
+            raise ValueError(f"settings: expected Settings, got {type(self.settings).__name__}")
+        if not isinstance(self.protocol, Protocol | None):
+            raise ValueError(f"protocol: expected a Protocol, got {type(self.protocol).__name__}")
+
+
+class PlanOptions(TypedDict, total=False):
+    """The fields of a `Plan` that `Lab.create` also takes one by one."""
+
+    settings: Settings | None
+    protocol: Protocol | None
+
+
 class Lab:
-    """Opens a file, or makes one; use it in a `with` block."""
+    """A lab's file, made if there is none; use it in a `with` block.
+
+    >>> with Lab("study.db") as lab:                                # doctest: +SKIP
+    ...     session = lab.create(space, "P07")
+    """
 
     def __init__(
         self, path: str | Path, *, read_only: bool = False, actor: str | None = None
@@ -40,6 +72,13 @@ class Lab:
         folder = None if self.log.read_only else Path(f"{path}.snapshots")
         self._snapshots = Snapshots(folder)
         self._sessions: list[Session] = []
+
+    def __repr__(self) -> str:
+        try:
+            about = counted(len(self.sessions()), "session")
+        except (LogError, ValueError):
+            about = "closed or not readable"
+        return f"<Lab {self.log.path}: {about}>"
 
     def __enter__(self) -> Lab:
         return self
@@ -60,28 +99,48 @@ class Lab:
 
     def create(
         self,
-        space: Space,
+        space: Space | Plan,
         participant: str,
-        seed: int,
+        seed: int | None = None,
         *,
-        settings: Settings | None = None,
-        protocol: Protocol | None = None,
         session: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        **options: Unpack[PlanOptions],
     ) -> Session:
-        """Begin a session. `participant` is a code; who it is goes to `identify`, if anywhere.
+        """Begin a session in a space, or by a `Plan`.
 
-        With a `key`, repeating the call gives the session that it began; keys of `create` belong
-        to the file.
+        `participant` is a code; who it is goes to `identify`, if anywhere. `settings` and
+        `protocol` may be given as keywords. A seed that is not given is drawn; the record has it.
+        With a `key`, repeating the call gives the session that it began; keys of `create` belong to
+        the file.
         """
-        if not isinstance(space, Space):
-            raise ValueError(f"space: expected a Space, got {type(space).__name__}")
+        plan = space if isinstance(space, Plan) else Plan(space, **options, seed=seed)
+        if plan is space and (seed is not None or options):
+            raise ValueError("create: expected seed, settings and protocol within the Plan")
+        seed = self._drawn_seed(key) if plan.seed is None else plan.seed
+        return self._create(plan, participant, seed, session, key, actor or self.actor)
+
+    def _drawn_seed(self, key: str | None) -> int:
+        """A new seed; for a retry the one that was drawn the first time."""
+        stored = None if key is None else self.log.begun(key)
+        return secrets.randbelow(2**31) if stored is None else int(stored.body["seed"])
+
+    def _create(
+        self,
+        plan: Plan,
+        participant: str,
+        seed: int,
+        session: str | None,
+        key: str | None,
+        actor: str | None,
+    ) -> Session:
+        space = plan.space
         code = participant_code(participant)
-        protocol = protocol or Protocol()
-        settings = _fitted(settings or Settings(), space, protocol)
-        begin(settings, seed)  # what the learner would refuse must not become a session
-        _require_some_policy(space)
+        protocol = plan.protocol or Protocol()
+        settings = _fitted(plan.settings or sfihilo.Settings(), space, protocol)
+        sfihilo.begin(settings, seed)  # what the learner would refuse must not become a session
+        check_new(space)
         body = {
             "format": FORMAT,
             "participant": code,
@@ -91,12 +150,12 @@ class Lab:
             "seed": int(seed),
             "versions": _versions(),
         }
-        actor = actor or self.actor
+        _require_readable(body, space.functions)
         name = self._begun_before(session, body, key, actor)
         if name is None:
             try:
                 name = self._begun(session, body, key, actor)
-            except KeyConflict:  # the same request came twice at once, and the other was first
+            except KeyConflictError:  # the same request came twice at once, and the other was first
                 name = self._begun_before(session, body, key, actor)
                 if name is None:
                     raise
@@ -123,11 +182,37 @@ class Lab:
         events = list(self.log.events(session))
         if not events:
             raise ValueError(f"session: expected one of {self.sessions()}, got {session!r}")
-        return fold(events)
+        with reading(session):
+            return fold(events)
 
-    def verify(self) -> Verdict:
-        """Check the whole record; names the first bad event."""
-        return self.log.verify()
+    def records(self) -> tuple[dict[str, Record], dict[str, str]]:
+        """The record of every session that can be read, and for each other one the reason."""
+        records: dict[str, Record] = {}
+        unreadable: dict[str, str] = {}
+        for name in self.sessions():
+            try:
+                records[name] = self.record(name)
+            except (ValueError, DamagedError) as error:
+                unreadable[name] = str(error)
+        return records, unreadable
+
+    def export(
+        self,
+        folder: str | Path,
+        sessions: Sequence[str] | None = None,
+        formats: Iterable[str] = ("csv", "parquet", "jsonl"),
+    ) -> list[Path]:
+        """Write sessions (all unless told) into a folder; returns the files that were written."""
+        from sfihilo.experiment.output.export import export
+
+        return export(self, folder, sessions, formats)
+
+    def verify(self, head: str | None = None) -> Verdict:
+        """Check the whole record; names the first bad event.
+
+        With `head`, a hash that `lab.log.head()` returned earlier, the record must contain it.
+        """
+        return self.log.verify(head)
 
     def identify(self, participant: str, identity: Mapping[str, Any]) -> None:
         """Keep who a participant is, apart from the record."""
@@ -144,15 +229,15 @@ class Lab:
     def _begun_before(
         self, session: str | None, body: Mapping[str, Any], key: str | None, actor: str | None
     ) -> str | None:
-        """The session that the key stands for; an upgrade between two tries changes nothing."""
+        """The session already created under this key; library versions are not compared."""
         stored = None if key is None else self.log.begun(key)
         if stored is None:
             return None
         before = canonical({**stored.body, "versions": {}})
         same = before == canonical({**body, "versions": {}}) and stored.actor == actor
         if not same or session not in (None, stored.session):
-            raise KeyConflict(
-                f"key {key!r} already stands for session {stored.session!r}, "
+            raise KeyConflictError(
+                f"key {key!r} already identifies session {stored.session!r}, "
                 "which was begun with another content"
             )
         return stored.session
@@ -160,13 +245,13 @@ class Lab:
     def _begun(
         self, session: str | None, body: Mapping[str, Any], key: str | None, actor: str | None
     ) -> str:
-        """The first event of a session whose name nobody took."""
+        """Write the first event of a session; returns its name, which was not taken."""
         code = body["participant"]
         if session is not None:
             name = session_name(session)
             try:
                 self._write_first(name, body, key, actor)
-            except Stale:
+            except StaleError:
                 raise ValueError(f"session: expected a new name, {name!r} is taken") from None
             return name
         taken = set(self.log.sessions())
@@ -176,7 +261,7 @@ class Lab:
                 continue
             try:
                 self._write_first(name, body, key, actor)
-            except Stale:
+            except StaleError:
                 continue  # somebody else just took it
             return name
         raise ValueError(f"session: no free name for {code}")
@@ -185,6 +270,16 @@ class Lab:
         self, name: str, body: Mapping[str, Any], key: str | None, actor: str | None
     ) -> None:
         self.log.append(name, "opened", body, key=key, expected=0, actor=actor, begins=True)
+
+
+@contextmanager
+def reading(session: str) -> Iterator[None]:
+    """Raise ValueError, whatever is wrong with the content of a session's events."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        why = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else error
+        raise ValueError(f"session {session!r} cannot be read: {why}") from error
 
 
 def participant_code(participant: object) -> str:
@@ -216,20 +311,16 @@ def _fitted(settings: Settings, space: Space, protocol: Protocol) -> Settings:
     )
 
 
-def _require_some_policy(space: Space) -> None:
-    """Raise if the first question would fail: no policy is allowed where the device is."""
-    try:
-        lower, upper = space.box((space.start,) if space.start else ())
-        reachable = Feasible(lower, upper, accepts=space.allows if space.constraints else None)
-        reachable.sample(1, len(space.free), np.random.default_rng(0), None)
-    except ValueError as error:
-        raise ValueError(
-            "space: expected at least one policy within the bounds, the constraints and one step "
-            f"from the start; found none ({error})"
-        ) from error
+def _require_readable(body: Mapping[str, Any], functions: Iterable[Callable[..., bool]]) -> None:
+    """Raise if the session could not be read back: what is stored stays for ever."""
+    fields = {**dict.fromkeys(FIELDS, ""), "seq": 1, "number": 1, "monotonic": 0}
+    opened(Event.from_dict({**fields, "body": json.loads(canonical(body))}), functions)
 
 
 def _versions() -> dict[str, str]:
+    import platform  # needed once per session, and slow to load
+    from importlib.metadata import version
+
     names = {name: version(name) for name in ("sfihilo", "numpy", "scipy")}
     return {
         **names,

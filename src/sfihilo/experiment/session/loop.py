@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.trial import Trial
 from sfihilo.experiment.space.measurement import BadMeasurementError
 from sfihilo.history import Choice
-
-if TYPE_CHECKING:
-    from sfihilo.experiment.session.session import Session
 
 Apply = Callable[[Mapping[str, float]], object]
 Measure = Callable[[Trial], Mapping[str, float | None] | None]
@@ -19,12 +16,27 @@ Choose = Callable[[Trial], Choice | None]
 MEASURING_ATTEMPTS = 3
 
 
-def run(session: Session, apply: Apply, measure: Measure, choose: Choose, trials: int) -> Record:
+class Steps(Protocol):
+    """What the loop needs of a session."""
+
+    @property
+    def record(self) -> Record: ...
+    def ask(self) -> Trial: ...
+    def start(self, trial: Trial, /) -> Trial: ...
+    def measure(self, trial: Trial, outcome: Mapping[str, float | None] | None, /) -> Trial: ...
+    def choose(self, trial: Trial, choice: Choice | None, /) -> Trial: ...
+    def interrupt(self, why: str, /) -> Record: ...
+    def prepare(self) -> None: ...
+
+
+def run(session: Steps, apply: Apply, measure: Measure, choose: Choose, trials: int) -> Record:
     """Do `trials` trials, beginning with the one that was left open.
 
-    A measurement that is refused is asked for again, and recorded as missing when the device keeps
-    giving it. When a function of the lab fails (or Ctrl-C is pressed) the session is interrupted
-    and the error goes on to the caller; `run` again continues.
+    `apply` is called before every measurement, also for a trial that was started before: the
+    process that started it may have died before it applied the policy. Applying a policy twice must
+    do no harm. A measurement that is refused is asked for again, and recorded as missing when the
+    device keeps giving it. When a function of the lab fails (or Ctrl-C is pressed) the session is
+    interrupted and the error goes on to the caller; `run` again continues.
     """
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 0:
         raise ValueError(f"trials: expected a whole number from 0, got {trials!r}")
@@ -33,25 +45,24 @@ def run(session: Session, apply: Apply, measure: Measure, choose: Choose, trials
         try:
             _conduct(session, trial, apply, measure, choose)
         except BaseException as error:
-            session.interrupt(f"{type(error).__name__}: {error}"[:500])
+            if not session.record.interrupted:
+                session.interrupt(f"{type(error).__name__}: {error}"[:500])
             raise
     return session.record
 
 
-def _conduct(
-    session: Session, trial: Trial, apply: Apply, measure: Measure, choose: Choose
-) -> None:
-    if not trial.started:
-        trial = session.start(trial)  # first: if the next line dies, the device may be there
-        apply(trial.policy)
+def _conduct(session: Steps, trial: Trial, apply: Apply, measure: Measure, choose: Choose) -> None:
     if not trial.measured:
+        if not trial.started:
+            trial = session.start(trial)  # first: if the next line dies, the device may be there
+        apply(trial.policy)
         trial = _measured(session, trial, measure)
     if trial.asks_choice and not trial.answered:
         session.prepare()
         session.choose(trial, choose(trial))
 
 
-def _measured(session: Session, trial: Trial, measure: Measure) -> Trial:
+def _measured(session: Steps, trial: Trial, measure: Measure) -> Trial:
     for _ in range(MEASURING_ATTEMPTS):
         try:
             return session.measure(trial, measure(trial))

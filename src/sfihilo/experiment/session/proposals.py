@@ -1,35 +1,30 @@
-"""The learner's side of a session: from a record to the learner's state and the next proposal.
+"""The next policy of a session: from a record to the learner's proposal.
 
-Both are functions of the record; everything kept here is a cache under the name of what it was
-computed from. That is why preparing ahead cannot change a query: it only fills the cache sooner.
+A proposal is a function of the record. That is why preparing ahead cannot change a query: it only
+computes it sooner.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import sfihilo
+from sfihilo.experiment.session import forks
 from sfihilo.experiment.session.record import Record, Veto
-from sfihilo.experiment.session.rounds import Digests, lessons
-from sfihilo.experiment.session.states import Snapshots
+from sfihilo.experiment.session.states import Course, Snapshots, StateCache
 from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Policy
-from sfihilo.feasible import Feasible
-from sfihilo.history import BoolArray, Query, Response
-from sfihilo.learner import State, ask, begin, tell
-from sfihilo.saved import save
-from sfihilo.settings import Settings
+from sfihilo.history import BoolArray, Query
 
-KEPT_STATES = 12
-SNAPSHOT_EVERY = 8  # lessons: what a reopened session may have to be told again
+if TYPE_CHECKING:
+    from sfihilo import Feasible, State
 
 
 @dataclass(frozen=True)
@@ -43,50 +38,45 @@ class Proposal:
     model: Mapping[str, Any]
 
 
-class Learning:
-    """States and proposals of one session, computed when needed or ahead of need."""
+class Proposer:
+    """The proposals of one session, computed when needed or ahead of need."""
 
     def __init__(self, session: str, snapshots: Snapshots) -> None:
-        self._session = session
-        self._snapshots = snapshots
-        self._states: OrderedDict[str, State] = OrderedDict()
-        self._saved = 0
-        self._settled: tuple[int, str] | None = None
-        self._digests = Digests()
-        self._lock = Lock()
+        self._states = StateCache(session, snapshots)
         self._ahead: dict[str, Future[Proposal]] = {}
         self._worker: ThreadPoolExecutor | None = None
+        forks.watch(self)
+
+    def after_fork(self) -> None:
+        """Forget what a thread of the parent process was preparing."""
+        self._states.after_fork()
+        self._ahead = {}
+        self._worker = None
 
     def state(self, record: Record) -> State:
-        """The learner after every lesson of the record; told again only from what is known."""
-        told = lessons(record)
-        names = self._digests.names(record, told)
-        known, state = self._nearest(record, names)
-        for heard in range(known, len(told)):
-            lesson = told[heard]
-            query = Query(state.round, np.array(lesson.policy), state.history.anchor)
-            outcome = None if lesson.outcome is None else np.array(lesson.outcome)
-            state = tell(state, query, Response(outcome, lesson.choice))
-            self._keep(names[heard + 1], state)
-        return state
+        """The learner after every round of the record."""
+        return self._states.state(self._states.course(record))
 
     def propose(self, record: Record) -> Proposal:
         """The next policy; at once if it was prepared."""
-        future = self._ahead.get(self._situation(record))
+        course = self._states.course(record)
+        future = self._ahead.get(_situation(course))
         if future is None or future.cancel() or future.exception() is not None:
             self._forget_ahead()
-            made = self._compute(record)  # what failed ahead fails again, where it can be seen
+            made = self._compute(course)  # what failed ahead fails again, where it can be seen
         else:
             made = future.result()
-        self._settle(record)
+        if self._states.remember(course):
+            self._background().submit(self._states.save)
         return made
 
     def prepare(self, records: Iterable[Record]) -> None:
         """Begin to compute the proposals of records that may come next, the likeliest first."""
         self._forget_ahead()
+        courses = [self._states.course(record) for record in records]
         self._ahead = {
-            self._situation(record): self._background().submit(self._compute, record)
-            for record in records
+            _situation(course): self._background().submit(self._compute, course)
+            for course in courses
         }
 
     def prepared(self) -> bool:
@@ -99,64 +89,31 @@ class Learning:
         if self._worker is not None:
             self._worker.shutdown(wait=True)
             self._worker = None
-        if self._settled is not None and self._settled[0] > self._saved:
-            self._save(*self._settled)
+        self._states.save()
 
     def _background(self) -> ThreadPoolExecutor:
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="sfihilo-ahead")
         return self._worker
 
-    def _settle(self, record: Record) -> None:
-        """Remember a state that really came about, unlike those of answers that may come."""
-        told = lessons(record)
-        self._settled = len(told), self._digests.names(record, told)[-1]
-        if len(told) >= self._saved + SNAPSHOT_EVERY:
-            self._background().submit(self._save, *self._settled)
-
-    def _save(self, count: int, name: str) -> None:
-        state = self._states.get(name)
-        if state is not None:
-            self._snapshots.write(self._session, name, state)
-            self._saved = count
-
-    def _situation(self, record: Record) -> str:
-        """A name for everything that a proposal depends on."""
-        name = self._digests.names(record, lessons(record))[-1]
-        vetoes = [[veto.round, veto.unit] for veto in record.vetoes]
-        text = json.dumps([name, record.positions, vetoes], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
-
     def _forget_ahead(self) -> None:
         for future in self._ahead.values():
             future.cancel()
         self._ahead = {}
 
-    def _nearest(self, record: Record, names: list[str]) -> tuple[int, State]:
-        with self._lock:
-            for heard in range(len(names) - 1, -1, -1):
-                if names[heard] in self._states:
-                    self._states.move_to_end(names[heard])
-                    return heard, self._states[names[heard]]
-        found = self._snapshots.read(self._session, names)
-        if found is None:
-            found = 0, begin(Settings.from_dict(dict(record.settings)), record.seed)
-        self._saved = found[0]
-        self._keep(names[found[0]], found[1])
-        return found
+    def _compute(self, course: Course) -> Proposal:
+        state = self._states.state(course)
+        query = _query(course.record, state)
+        unit = course.record.space.on_grid(query.policy)
+        return proposal(course.record, state, unit)
 
-    def _keep(self, name: str, state: State) -> None:
-        with self._lock:
-            self._states[name] = state
-            self._states.move_to_end(name)
-            while len(self._states) > KEPT_STATES:
-                self._states.popitem(last=False)
 
-    def _compute(self, record: Record) -> Proposal:
-        state = self.state(record)
-        query = _asked(record, state)
-        unit = record.space.settled(query.policy)
-        return proposal(record, state, unit)
+def _situation(course: Course) -> str:
+    """A digest of everything that a proposal depends on."""
+    record = course.record
+    vetoes = [[veto.round, veto.unit, veto.pain, veto.lifted] for veto in record.vetoes]
+    text = json.dumps([course.names[-1], record.positions, vetoes], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def proposal(record: Record, state: State, unit: FloatArray) -> Proposal:
@@ -173,7 +130,7 @@ def proposal(record: Record, state: State, unit: FloatArray) -> Proposal:
 
 def belief(record: Record, state: State, unit: FloatArray) -> dict[str, Any]:
     """The model's fingerprint, and what it predicts for a policy before it is tried."""
-    fingerprint = hashlib.sha256(save(state).encode()).hexdigest()
+    fingerprint = hashlib.sha256(sfihilo.save(state).encode()).hexdigest()
     anchor = state.history.anchor
     if anchor is None:
         return {"fingerprint": fingerprint, "outcome": None, "deviation": None, "chance_new": None}
@@ -195,6 +152,26 @@ def belief(record: Record, state: State, unit: FloatArray) -> dict[str, Any]:
     }
 
 
+def is_painful(record: Record, units: FloatArray) -> BoolArray:
+    """Which of many unit policies (n, d_policy) are near one that was vetoed because of pain.
+
+    Near: within `veto_radius` of the range that one step around the vetoed policy reaches, in every
+    parameter, once the policy is on the grid.
+    """
+    space = record.space
+    units = np.atleast_2d(units)
+    if not record.painful:
+        return np.zeros(len(units), dtype=bool)
+    columns = space.columns(units)
+    set_values = np.stack([space.policy[n].to_unit(columns[n]) for n in space.free], axis=1)
+    near = np.zeros(len(units), dtype=bool)
+    for veto in record.painful:
+        centre = np.array(veto.unit)
+        lower, upper = space.box((space.to_policy(centre),))
+        near |= _near(set_values, centre, upper - lower, record.protocol.veto_radius)
+    return near
+
+
 def feasible_now(record: Record, vetoes: Iterable[Veto]) -> Feasible | None:
     """What may be proposed next: one step from where the device may be, constraints, vetoes."""
     space = record.space
@@ -204,27 +181,50 @@ def feasible_now(record: Record, vetoes: Iterable[Veto]) -> Feasible | None:
     radius = record.protocol.veto_radius
 
     def accepts(units: FloatArray) -> BoolArray:
-        allowed = space.allows(units)
+        allowed = space.allows(units) & ~is_painful(record, units)
         for centre in avoided:
-            gap = np.abs(units - centre)
-            near = np.divide(gap, width, out=np.zeros_like(gap), where=width > 0) < radius
-            allowed &= ~near.all(axis=1)
+            allowed &= ~_near(units, centre, width, radius)
         return allowed
 
-    restricted = bool(space.constraints or avoided)
+    restricted = bool(space.constraints or avoided or record.painful)
     if not restricted and (lower == 0).all() and (upper == 1).all():
         return None  # the whole cube: the bare loop's own query, draw for draw
-    return Feasible(lower=lower, upper=upper, accepts=accepts if restricted else None)
+    return sfihilo.Feasible(lower=lower, upper=upper, accepts=accepts if restricted else None)
 
 
-def _asked(record: Record, state: State) -> Query:
+def _near(units: FloatArray, centre: FloatArray, width: FloatArray, radius: float) -> BoolArray:
+    gap = np.abs(units - centre)
+    share = np.divide(gap, width, out=np.zeros_like(gap), where=width > 0)
+    return np.asarray((share < radius).all(axis=1))
+
+
+def _query(record: Record, state: State) -> Query:
+    """The learner's query; vetoes that expire yield, the oldest first, where nothing else is left.
+
+    Vetoes because of pain never yield.
+    """
     recent = [
-        veto for veto in record.vetoes if state.round - veto.round <= record.protocol.veto_rounds
+        veto
+        for veto in record.vetoes
+        if not veto.pain and state.round - veto.round <= record.protocol.veto_rounds
     ]
     while True:
         try:
-            return ask(state, feasible_now(record, recent))
-        except ValueError:
-            if not recent:
-                raise
-            recent = recent[1:]  # vetoes may cover all that one step reaches: the oldest yields
+            return sfihilo.ask(state, feasible_now(record, recent))
+        except ValueError as error:
+            if recent:
+                recent = recent[1:]
+                continue
+            raise ValueError(f"no policy can be proposed: {error}{way_out(record)}") from error
+
+
+def way_out(record: Record) -> str:
+    """What the operator can do when no policy, or not the one that is wanted, is allowed."""
+    text = ""
+    if len(record.positions) > 1:
+        where = " or ".join(str(dict(place)) for place in record.positions)
+        text += f"; the device may be at {where}: say where it is with `place`"
+    if record.painful:
+        trials = ", ".join(str(veto.trial) for veto in record.painful)
+        text += f"; vetoes because of pain hold (trial {trials}): `lift` ends one"
+    return text

@@ -1,25 +1,31 @@
-"""The state of a session: a fold of its events, and nothing else.
+"""The state of a session: a fold of its events, and nothing else (the "evolve" half of a session).
 
-`apply` is one step of the fold. An event that was taken back (undo) stays in the log and is stepped
-over, but never for safety: a policy that may have reached the device counts as a place where the
-device may be, whatever was taken back later.
+`apply` is one step of the fold. An event that was undone stays in the log and is stepped over, but
+never for safety: where the device may be follows from the whole history (see `places`). `decide`
+has the other half: which events may be written now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from sfihilo.experiment.log.chain import Event
-from sfihilo.experiment.session.trial import Trial
+from sfihilo.experiment.log.event import Event
+from sfihilo.experiment.session.places import TRIAL_MADE, corrects, places, taken_back
+from sfihilo.experiment.session.trial import Ending, Trial
 from sfihilo.experiment.space.parameter import finite_number
 from sfihilo.experiment.space.space import Policy, Space
 
-ACTIONS = frozenset(
-    {"asked", "suggested", "started", "measured", "chosen", "amended", "aborted", "vetoed"}
-)  # what undo takes back; a withdrawn trial is one too
-TRIAL_MADE = frozenset({"asked", "suggested"})
+__all__ = [
+    "TRIAL_MADE", "Protocol", "Record", "Veto", "advance", "apply", "fold", "opened", "redo_target",
+    "taken_back", "undo_target",
+]  # fmt: skip
+
+ACTIONS = TRIAL_MADE | {
+    "started", "measured", "chosen", "amended", "aborted", "vetoed", "lifted",
+}  # fmt: skip
+# What undo takes back; a withdrawn trial is one too. `placed` is not: another place corrects it.
 
 
 @dataclass(frozen=True)
@@ -57,10 +63,17 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Veto:
-    """A policy (unit) that the operator did not want executed, and when."""
+    """A policy (unit) that must not be proposed again, since when and why.
+
+    A veto because of pain holds until it is lifted; others expire after `veto_rounds`.
+    """
 
     round: int
     unit: tuple[float, ...]
+    trial: int = 0
+    why: str = ""
+    pain: bool = False
+    lifted: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,11 +112,19 @@ class Record:
 
     @property
     def anchor_trial(self) -> Trial | None:
-        """The last trial whose whole outcome is known: what a new one is compared with."""
-        for trial in reversed(self.trials):
-            if trial.ended and trial.whole_outcome is not None:
-                return trial
-        return None
+        """The trial that a new one is compared with (`with_anchors`)."""
+        anchors = [anchor for _, _, anchor in with_anchors(self)]
+        return anchors[-1] if anchors else None
+
+    @property
+    def last_walked(self) -> Trial | None:
+        """The trial that the person felt last, or may have felt: only a veto excludes it."""
+        return next((trial for trial in reversed(self.trials) if trial.may_have_been_walked), None)
+
+    @property
+    def painful(self) -> tuple[Veto, ...]:
+        """The vetoes because of pain that were not lifted."""
+        return tuple(veto for veto in self.vetoes if veto.pain and not veto.lifted)
 
     def trial(self, number: int) -> Trial:
         """A trial by its number."""
@@ -113,12 +134,35 @@ class Record:
             )
         return self.trials[number - 1]
 
+    def with_trial(self, trial: Trial) -> Record:
+        """The record with another version of one of its trials."""
+        before, after = self.trials[: trial.number - 1], self.trials[trial.number :]
+        return replace(self, trials=(*before, trial, *after))
+
     @property
     def status(self) -> str:
         """One word for tables."""
         if self.closed:
             return "closed"
         return "interrupted" if self.interrupted else "open"
+
+
+def with_anchors(record: Record) -> Iterator[tuple[Trial, Trial | None, Trial | None]]:
+    """Each trial that the learner is told, with its anchor before and after that trial.
+
+    The anchor is the last trial with a measured outcome. There is none as long as some outcome was
+    never measured: the learner could not tell what it was in the anchor (`History.anchor`).
+    """
+    anchor: Trial | None = None
+    measured: set[str] = set()
+    for trial in record.trials:
+        if not trial.ended or trial.ending == "undone":
+            continue
+        before = anchor
+        if trial.known_outcome:
+            measured |= trial.known_outcome.keys()
+            anchor = trial if measured == set(record.space.outcomes) else None
+        yield trial, before, anchor
 
 
 def fold(events: Sequence[Event], functions: Iterable[Callable[..., bool]] = ()) -> Record:
@@ -129,10 +173,20 @@ def fold(events: Sequence[Event], functions: Iterable[Callable[..., bool]] = ())
             f"{events[0].kind if events else 'no event'!r}"
         )
     record = opened(events[0], functions)
-    gone = taken_back(events)
+    undone = taken_back(events)
     for event in events[1:]:
-        record = step_over(record, event) if event.number in gone else apply(record, event)
-    return record
+        record = step_over(record, event) if event.number in undone else apply(record, event)
+    return replace(record, positions=places(events, record.space.start))
+
+
+def advance(record: Record, events: Sequence[Event], new: int) -> Record:
+    """The record of all `events`, from the record of all but the `new` last ones."""
+    fresh = events[len(events) - new :]
+    if any(corrects(event) for event in fresh):
+        return fold(events, record.space.functions)
+    for event in fresh:
+        record = apply(record, event)
+    return replace(record, positions=places(events, record.space.start))
 
 
 def opened(event: Event, functions: Iterable[Callable[..., bool]] = ()) -> Record:
@@ -154,25 +208,9 @@ def opened(event: Event, functions: Iterable[Callable[..., bool]] = ()) -> Recor
     )
 
 
-def corrects(event: Event) -> bool:
-    """Whether the event takes another one back or restores it, so that all is folded anew."""
-    return event.kind == "redone" or (event.kind == "withdrawn" and "event" in event.body)
-
-
 def is_action(event: Event) -> bool:
     """Whether `undo` can take the event back."""
     return event.kind in ACTIONS or (event.kind == "withdrawn" and "trial" in event.body)
-
-
-def taken_back(events: Iterable[Event]) -> frozenset[int]:
-    """Numbers of the events that were undone and not redone."""
-    gone: set[int] = set()
-    for event in events:
-        if event.kind == "withdrawn" and "event" in event.body:
-            gone.add(event.body["event"])
-        elif event.kind == "redone":
-            gone.discard(event.body["event"])
-    return frozenset(gone)
 
 
 def undo_target(events: Sequence[Event]) -> Event | None:
@@ -210,33 +248,17 @@ def apply(record: Record, event: Event) -> Record:
 
 
 def step_over(record: Record, event: Event) -> Record:
-    """The record after an event that was taken back: only what the device may have done counts."""
+    """The record after an event that was undone: the person may have walked all the same."""
     if event.kind in TRIAL_MADE:
         record = _made(record, event)
         record = _changed(record, len(record.trials), ending="undone")
-    elif event.kind in ("started", "measured", "chosen"):
-        record = _maybe_at(record, event.body["trial"])
+    elif event.kind in ("started", "measured", "chosen", "amended"):
+        record = _changed(record, event.body["trial"], walk_taken_back=True)
     return replace(record, number=event.number, wall=event.wall)
 
 
 def _changed(record: Record, number: int, **changes: Any) -> Record:
-    trials = list(record.trials)
-    trials[number - 1] = replace(trials[number - 1], **changes)
-    return replace(record, trials=tuple(trials))
-
-
-def _at(record: Record, number: int) -> Record:
-    """The trial's policy was executed: an event speaks of its walk. Only the newest one moves."""
-    if number < len(record.trials):
-        return record
-    return replace(record, positions=(dict(record.trials[number - 1].policy),))
-
-
-def _maybe_at(record: Record, number: int) -> Record:
-    policy = dict(record.trials[number - 1].policy)
-    if policy in record.positions:
-        return record
-    return replace(record, positions=(*record.positions, policy))
+    return record.with_trial(replace(record.trials[number - 1], **changes))
 
 
 def _made(record: Record, event: Event) -> Record:
@@ -252,13 +274,13 @@ def _made(record: Record, event: Event) -> Record:
         asks_choice=body["asks_choice"],
         model=body["model"],
         repeats=body["repeats"],
+        warnings=tuple(body.get("warnings", ())),
     )
     return replace(record, trials=(*record.trials, trial))
 
 
 def _started(record: Record, event: Event) -> Record:
-    number = event.body["trial"]
-    return _at(_changed(record, number, started=True), number)
+    return _changed(record, event.body["trial"], started=True)
 
 
 def _measured(record: Record, event: Event) -> Record:
@@ -268,15 +290,15 @@ def _measured(record: Record, event: Event) -> Record:
         number,
         measured=True,
         outcome=_ordered(record, body["outcome"]),
-        warnings=tuple(body["warnings"]),
+        warnings=(*record.trial(number).warnings, *body["warnings"]),
     )
-    due = record.reanchor_due and record.trial(number).whole_outcome is None
-    return _at(replace(record, reanchor_due=due), number)
+    due = record.reanchor_due and not record.trial(number).known_outcome
+    return replace(record, reanchor_due=due)
 
 
 def _chosen(record: Record, event: Event) -> Record:
-    body, number = event.body, event.body["trial"]
-    return _at(_changed(record, number, answered=True, choice=body["choice"]), number)
+    body = event.body
+    return _changed(record, body["trial"], answered=True, choice=body["choice"])
 
 
 def _amended(record: Record, event: Event) -> Record:
@@ -290,20 +312,37 @@ def _amended(record: Record, event: Event) -> Record:
 
 
 def _aborted(record: Record, event: Event) -> Record:
-    number = event.body["trial"]
-    record = _changed(record, number, ending="aborted")
-    return record if record.trial(number).started else _maybe_at(record, number)
+    return _ended(record, event, "aborted", avoid=event.body.get("pain", False))
 
 
 def _vetoed(record: Record, event: Event) -> Record:
-    number = event.body["trial"]
-    trial = record.trial(number)
-    record = _changed(record, number, ending="vetoed")
-    return replace(record, vetoes=(*record.vetoes, Veto(trial.round, trial.unit)))
+    return _ended(record, event, "vetoed", avoid=True)
 
 
 def _withdrawn(record: Record, event: Event) -> Record:
-    return _changed(record, event.body["trial"], ending="withdrawn")
+    return record if corrects(event) else _ended(record, event, "withdrawn", avoid=False)
+
+
+def _ended(record: Record, event: Event, ending: Ending, *, avoid: bool) -> Record:
+    """End a trial early; `avoid` keeps proposals away from its policy."""
+    body = event.body
+    record = _changed(record, body["trial"], ending=ending, why=body["why"])
+    if not avoid:
+        return record
+    trial = record.trial(body["trial"])
+    pain = body.get("pain", False)
+    veto = Veto(trial.round, trial.unit, trial.number, body["why"], pain=pain)
+    return replace(record, vetoes=(*record.vetoes, veto))
+
+
+def _lifted(record: Record, event: Event) -> Record:
+    return replace(
+        record,
+        vetoes=tuple(
+            replace(veto, lifted=True) if veto.trial == event.body["trial"] else veto
+            for veto in record.vetoes
+        ),
+    )
 
 
 def _resumed(record: Record, event: Event) -> Record:
@@ -336,7 +375,9 @@ REDUCERS: dict[str, Callable[[Record, Event], Record]] = {
     "amended": _amended,
     "aborted": _aborted,
     "vetoed": _vetoed,
-    "withdrawn": lambda record, event: record if corrects(event) else _withdrawn(record, event),
+    "withdrawn": _withdrawn,
+    "lifted": _lifted,
+    "placed": lambda record, event: record,
     "redone": lambda record, event: record,
     "refused": lambda record, event: replace(record, refused=record.refused + 1),
     "interrupted": lambda record, event: replace(record, interrupted=True),

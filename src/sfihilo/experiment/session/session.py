@@ -1,6 +1,6 @@
 """A session with a person: ask, measure, choose, for hours or over days.
 
-Every method reads the newest record, checks, writes one event, and only then returns; what it
+Every method reads the newest record, decides, writes one event, and only then returns; what it
 returned is on the disk. With a `key`, repeating a call does nothing twice.
 """
 
@@ -8,52 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import wraps
-from threading import RLock
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from sfihilo.experiment.log.chain import Event
-from sfihilo.experiment.log.errors import KeyConflict
+import numpy as np
+
+from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.log.store import Log
 from sfihilo.experiment.output.advice import Advice, advise
-from sfihilo.experiment.session.border import (
-    answer,
-    require_comparison,
-    require_unfinished,
-    short_text,
-    trial_number,
-)
-from sfihilo.experiment.session.journal import Journal
-from sfihilo.experiment.session.proposals import Learning, proposal
+from sfihilo.experiment.output.text import counted
+from sfihilo.experiment.session import decide, loop
+from sfihilo.experiment.session.commit import Decision, SessionLog
+from sfihilo.experiment.session.decide import UNCHANGED as UNCHANGED
+from sfihilo.experiment.session.decide import Draft, Refusal, trial_number
+from sfihilo.experiment.session.proposals import Proposal, Proposer, proposal
 from sfihilo.experiment.session.record import Record, redo_target, undo_target
 from sfihilo.experiment.session.states import Snapshots
-from sfihilo.experiment.session.trial import TAKEN_OUT, Source, Trial
-from sfihilo.experiment.session.writer import Request, Writer
-from sfihilo.experiment.space import safety
+from sfihilo.experiment.session.trial import Source, Trial
 from sfihilo.history import CHOICES, Choice
-from sfihilo.learner import State
 
-UNCHANGED: Any = object()  # None is a value: "could not be measured", "cannot say"
+if TYPE_CHECKING:
+    from sfihilo import State
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
-
-
-def _in_turn(
-    method: Callable[Concatenate[Session, Arguments], Result],
-) -> Callable[Concatenate[Session, Arguments], Result]:
-    """Threads that share a session take turns: what one decided on stays so until it wrote."""
-
-    @wraps(method)
-    def in_turn(session: Session, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        with session._turn:
-            return method(session, *args, **kwargs)
-
-    return in_turn
+if TYPE_CHECKING:
+    from sfihilo.experiment.output.tables import Table
 
 
 class Session:
-    """One person's session in a lab's file; make it with `Lab.create` or `Lab.open`."""
+    """One person's session in a lab's file; make it with `Lab.create` or `Lab.open`.
+
+    Threads may share a session: a lock is held from reading the record until the event is written.
+
+    >>> trial = session.ask()                                       # doctest: +SKIP
+    >>> session.measure(trial, {"metabolic_rate": 4.1, "comfort": 6})   # doctest: +SKIP
+    >>> if trial.asks_choice:                                       # doctest: +SKIP
+    ...     session.choose(trial, "new")
+    >>> session.recommend().policy                                  # doctest: +SKIP
+    """
 
     def __init__(
         self,
@@ -64,14 +57,20 @@ class Session:
         functions: Iterable[Callable[..., bool]] = (),
     ) -> None:
         self.id = session
-        self._turn = RLock()
-        self._writer = Writer(Journal(log, session, functions), Learning(session, snapshots), actor)
+        self._log = SessionLog(log, session, actor, functions)
+        self._lock = self._log.lock
+        self._proposer = Proposer(session, snapshots)
+
+    def __repr__(self) -> str:
+        record = self._log.record
+        trials = counted(len(record.trials), "trial")
+        return f"<Session {self.id}: participant {record.participant}, {record.status}, {trials}>"
 
     @property
-    @_in_turn
     def record(self) -> Record:
         """The session as its log tells it now."""
-        return self._writer.journal.refresh()
+        with self._lock:
+            return self._log.refresh()
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -79,39 +78,41 @@ class Session:
         return self.record.trials
 
     @property
-    @_in_turn
     def events(self) -> tuple[Event, ...]:
         """The whole log of this session."""
-        self._writer.journal.refresh()
-        return tuple(self._writer.journal.events)
+        with self._lock:
+            self._log.refresh()
+            return tuple(self._log.events)
 
     @property
-    @_in_turn
     def state(self) -> State:
         """The learner as it is now."""
-        return self._writer.learning.state(self.record)
+        with self._lock:
+            return self._proposer.state(self._log.refresh())
 
-    @_in_turn
     def ask(self, *, key: str | None = None, actor: str | None = None) -> Trial:
-        """The trial to do now: the one that is not over, or a new one, stored before shown."""
-        record = self._writer.journal.refresh()
-        if (stored := self._writer.journal.find(key)) is not None:
-            if stored.kind != "asked":
-                raise KeyConflict(f"key {key!r} already stands for a {stored.kind!r} event")
-            return record.trial(stored.body["trial"])
-        self._writer.require_open()
-        record = self._writer.after_break(actor)
-        if record.current is not None:
-            return record.current
-        source: Source = "learner"
-        made = None
-        if record.reanchor_due:
-            made = self._writer.anchor_again(record)
-            source = "anchor"
-        made = made or self._writer.learning.propose(record)
-        return self._writer.emit("asked", made, source, key=key, actor=actor)
+        """The trial to do now: the one that is not over, or a new one, stored before shown.
 
-    @_in_turn
+        Ends a break; the last condition is then walked again first. Raises UnsafePolicyError if the
+        open trial can no longer be reached in one step from everywhere the device may be.
+        """
+        with self._lock:
+            stored = self._log.stored(key, lambda event: event.kind == "asked")
+            if stored is not None:
+                return self._trial_of(stored)
+            record = self._after_break(actor)
+            current = record.current
+            if current is not None:
+                if not current.measured:
+                    decide.require_reachable(record, current)
+                return current
+            source: Source = "anchor"
+            made = self._anchor_again(record)
+            if made is None:
+                source, made = "learner", self._proposer.propose(record)
+            decision = partial(decide.proposed, made=made, source=source)
+            return self._trial_of(self._log.decide(decision, key, actor))
+
     def suggest(
         self,
         policy: Mapping[str, float],
@@ -121,61 +122,39 @@ class Session:
         actor: str | None = None,
     ) -> Trial:
         """A trial with the operator's own policy; the learner learns from it as from any other."""
-        record = self._writer.journal.refresh()
-        if (stored := self._writer.journal.find(key)) is not None:
-            return self._writer.same_suggestion(stored, policy)
-        self._writer.require_open()
-        self._writer.require_none_open()
-        record = self._writer.after_break(actor)
-        try:
-            wanted = record.space.complete(policy)
-            safety.check(record.space, wanted, record.positions)
-        except ValueError as error:
-            self._writer.refuse("policy", None, policy, error, Request(key, actor))
-            raise
-        made = proposal(record, self._writer.learning.state(record), record.space.to_unit(wanted))
-        made = replace(made, policy=wanted)
-        return self._writer.emit("suggested", made, "operator", why=why, key=key, actor=actor)
 
-    @_in_turn
+        def same(stored: Event) -> bool:
+            wanted = self._log.record.space.complete(policy)
+            return stored.kind == "suggested" and bool(stored.body["policy"] == wanted)
+
+        def decision(record: Record) -> Draft:
+            wanted = decide.suggestion(record, policy)
+            state = self._proposer.state(record)
+            made = proposal(record, state, record.space.to_unit(wanted))
+            return decide.proposed(record, replace(made, policy=wanted), "operator", why=why)
+
+        return self._new_trial(decision, same, key, actor)
+
     def repeat(
         self, trial: Trial | int, *, key: str | None = None, actor: str | None = None
     ) -> Trial:
         """A trial with the policy of an earlier one, to see how consistent the person is."""
-        record = self._writer.journal.refresh()
-        earlier = record.trial(trial_number(trial))
-        if (stored := self._writer.journal.find(key)) is not None:
-            if stored.body.get("repeats") != earlier.number:
-                raise KeyConflict(f"key {key!r} already stands for another event")
-            return record.trial(stored.body["trial"])
-        self._writer.require_open()
-        self._writer.require_none_open()
-        record = self._writer.after_break(actor)
-        try:
-            made = self._writer.again(record, earlier)
-        except safety.UnsafePolicyError as error:
-            given = dict(earlier.policy)
-            self._writer.refuse("policy", None, given, error, Request(key, actor))
-            raise
-        return self._writer.emit(
-            "asked", made, "repeat", repeats=earlier.number, key=key, actor=actor
-        )
+        number = trial_number(trial)
 
-    @_in_turn
+        def decision(record: Record) -> Draft:
+            earlier = record.trial(number)
+            made = self._repeat_of(record, earlier)
+            return decide.proposed(record, made, "repeat", repeats=earlier.number)
+
+        return self._new_trial(decision, lambda e: e.body.get("repeats") == number, key, actor)
+
     def start(
         self, trial: Trial | int, *, key: str | None = None, actor: str | None = None
     ) -> Trial:
-        """Note that the policy is being applied: from now on the device counts as being there."""
+        """Note that the policy is being applied: from now on the device may be there."""
         number = trial_number(trial)
+        return self._act(partial(decide.started, number=number), key, actor)
 
-        def check(now: Trial) -> None:
-            if now.started:
-                raise ValueError(f"trial {number}: it was started already")
-            require_unfinished(now)
-
-        return self._writer.act("started", {"trial": number}, check, key, actor)
-
-    @_in_turn
     def measure(
         self,
         trial: Trial | int,
@@ -186,20 +165,12 @@ class Session:
     ) -> Trial:
         """The measured outcome in physical units; None where it could not be measured.
 
-        What is not believed is recorded as refused and raises BadMeasurementError.
+        What is not plausible is recorded as refused and raises BadMeasurementError. The trial's
+        `warnings` say when its comparison cannot be used.
         """
         number = trial_number(trial)
-        found = self._writer.believed(number, outcome, Request(key, actor))
-        body = {"trial": number, "outcome": found.values, "warnings": list(found.warnings)}
+        return self._act(partial(decide.measured, number=number, outcome=outcome), key, actor)
 
-        def check(now: Trial) -> None:
-            if now.measured:
-                raise ValueError(f"trial {number}: it was measured already; use amend")
-            require_unfinished(now)
-
-        return self._writer.act("measured", body, check, key, actor)
-
-    @_in_turn
     def choose(
         self,
         trial: Trial | int,
@@ -210,44 +181,50 @@ class Session:
     ) -> Trial:
         """The person's answer: "new", "previous", "same", or None for "cannot say".
 
-        An answer that nobody asked for (`asks_choice` is false: the first trial, or the first one
-        after a break) is kept in the record; the learner does not hear it.
+        Only where it was asked for (`asks_choice`): a person compares with the walk felt last.
         """
         number = trial_number(trial)
-        body = {"trial": number, "choice": answer(choice)}
+        return self._act(partial(decide.chosen, number=number, choice=choice), key, actor)
 
-        def check(now: Trial) -> None:
-            if now.answered:
-                raise ValueError(f"trial {number}: it was answered already; use amend")
-            newest = self._writer.journal.record.newest
-            if now.ending is not None or newest is None or number != newest.number:
-                raise ValueError(f"trial {number}: it is over ({now.status})")
-
-        return self._writer.act("chosen", body, check, key, actor)
-
-    @_in_turn
     def abort(
-        self, trial: Trial | int, why: str, *, key: str | None = None, actor: str | None = None
+        self,
+        trial: Trial | int,
+        why: str,
+        *,
+        pain: bool = False,
+        key: str | None = None,
+        actor: str | None = None,
     ) -> Trial:
-        """End a trial early; what was not measured or answered stays missing."""
-        body = {"trial": trial_number(trial), "why": short_text(why)}
-        return self._writer.act("aborted", body, require_unfinished, key, actor)
+        """End a trial early; what was not measured or answered stays missing.
 
-    @_in_turn
+        With `pain`, its neighbourhood is avoided until `lift`.
+        """
+        number = trial_number(trial)
+        return self._act(partial(decide.aborted, number=number, why=why, pain=pain), key, actor)
+
     def veto(
+        self,
+        trial: Trial | int,
+        why: str,
+        *,
+        pain: bool = False,
+        key: str | None = None,
+        actor: str | None = None,
+    ) -> Trial:
+        """Refuse a policy before it is applied; its neighbourhood is avoided for a while.
+
+        With `pain` it is avoided, in `ask`, `suggest` and `recommend`, until `lift`.
+        """
+        number = trial_number(trial)
+        return self._act(partial(decide.vetoed, number=number, why=why, pain=pain), key, actor)
+
+    def lift(
         self, trial: Trial | int, why: str, *, key: str | None = None, actor: str | None = None
     ) -> Trial:
-        """Refuse a policy before it is applied; its neighbourhood is avoided for a while."""
+        """End a veto because of pain: policies near this trial may be proposed again."""
+        number = trial_number(trial)
+        return self._act(partial(decide.lifted, number=number, why=why), key, actor)
 
-        def check(now: Trial) -> None:
-            require_unfinished(now)
-            if now.started or now.measured or now.answered:
-                raise ValueError(f"trial {now.number}: it was {now.status}; abort it instead")
-
-        body = {"trial": trial_number(trial), "why": short_text(why)}
-        return self._writer.act("vetoed", body, check, key, actor)
-
-    @_in_turn
     def amend(
         self,
         trial: Trial | int,
@@ -258,110 +235,168 @@ class Session:
         key: str | None = None,
         actor: str | None = None,
     ) -> Trial:
-        """Correct an outcome or an answer; the earlier record stays, the learner hears the new."""
-        body: dict[str, Any] = {"trial": trial_number(trial), "why": short_text(why)}
-        if outcome is not UNCHANGED:
-            believed = self._writer.believed(body["trial"], outcome, Request(key, actor))
-            body["outcome"] = believed.values
-        if choice is not UNCHANGED:
-            body["choice"] = answer(choice)
+        """Correct an outcome or an answer; the record keeps both, the learner uses the new one."""
+        decision = partial(
+            decide.amended, number=trial_number(trial), why=why, outcome=outcome, choice=choice
+        )
+        return self._act(decision, key, actor)
 
-        def check(now: Trial) -> None:
-            if len(body) == 2:
-                raise ValueError("amend: expected an outcome or a choice, got neither")
-            if now.ending in TAKEN_OUT:
-                raise ValueError(f"trial {now.number}: it was {now.ending}; nothing to amend")
-            if "choice" in body and not now.answered:
-                require_comparison(now)
-
-        return self._writer.act("amended", body, check, key, actor)
-
-    @_in_turn
     def withdraw(
         self, trial: Trial | int, why: str, *, key: str | None = None, actor: str | None = None
     ) -> Trial:
         """Take the data of a trial out (a loose sensor); the trial itself stays in the record."""
+        number = trial_number(trial)
+        return self._act(partial(decide.withdrawn, number=number, why=why), key, actor)
 
-        def check(now: Trial) -> None:
-            if now.ending in TAKEN_OUT:
-                raise ValueError(f"trial {now.number}: it was {now.ending} already")
-
-        body = {"trial": trial_number(trial), "why": short_text(why)}
-        return self._writer.act("withdrawn", body, check, key, actor)
-
-    @_in_turn
     def undo(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Event:
-        """Take the last action back; returns the event that no longer counts."""
-        return self._writer.correct("withdrawn", undo_target, "undo", why, key, actor)
+        """Take the last action back; returns the event that no longer counts.
 
-    @_in_turn
+        Undo changes the record, not the device: everywhere it may have been, it may still be.
+        """
+        return self._correct("withdrawn", why, key, actor)
+
     def redo(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Event:
         """Restore the action that was undone last; returns the event that counts again."""
-        return self._writer.correct("redone", redo_target, "redo", why, key, actor)
+        return self._correct("redone", why, key, actor)
 
-    @_in_turn
+    def place(
+        self,
+        policy: Mapping[str, float],
+        *,
+        why: str = "",
+        key: str | None = None,
+        actor: str | None = None,
+    ) -> Record:
+        """State where the device is now, after it was set by hand or when the record is unsure.
+
+        This removes all other places where the device may be.
+        """
+        return self._mark(partial(decide.placed, policy=policy, why=why), key, actor)
+
     def interrupt(
         self, why: str = "", *, key: str | None = None, actor: str | None = None
     ) -> Record:
         """The person stops, for minutes or days."""
-        return self._writer.mark("interrupted", {"why": short_text(why)}, actor, key)
+        return self._mark(partial(decide.interrupted, why=why), key, actor)
 
-    @_in_turn
     def resume(self, *, key: str | None = None, actor: str | None = None) -> Record:
         """The person is back; with `reanchor`, the last condition is walked again first."""
-        return self._writer.mark("resumed", {}, actor, key)
+        return self._mark(decide.resumed, key, actor)
 
-    @_in_turn
     def note(self, text: str, *, key: str | None = None, actor: str | None = None) -> Record:
         """Write something down."""
-        return self._writer.mark("note", {"text": short_text(text)}, actor, key)
+        return self._mark(partial(decide.noted, text=text), key, actor)
 
-    @_in_turn
     def close(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Record:
         """End the session for good: it can be read, not continued."""
-        return self._writer.mark("closed", {"why": short_text(why)}, actor, key)
+        return self._mark(partial(decide.closed, why=why), key, actor)
 
-    @_in_turn
     def recommend(self, feasible: Mapping[str, Any] | None = None) -> Advice:
-        """The policy to settle on, within the given ranges, with intervals, in physical units."""
-        record = self._writer.journal.refresh()
-        self._writer.require_functions()
-        return advise(record, self._writer.learning.state(record), feasible)
+        """The best policy so far, within the given ranges, with intervals, in physical units."""
+        with self._lock:
+            record = self._log.refresh()
+            decide.require_functions(record)
+            return advise(record, self._proposer.state(record), feasible)
 
-    @_in_turn
     def prepare(self) -> None:
-        """Compute the next query for each possible answer in the background.
-
-        Call it once the outcome is measured, while the person makes up their mind.
-        """
-        record = self._writer.journal.refresh()
-        current = record.current
-        if current is None or not current.measured or current.answered or record.closed:
-            return
-        before, after = record.trials[: current.number - 1], record.trials[current.number :]
-        self._writer.learning.prepare(
-            replace(record, trials=(*before, replace(current, answered=True, choice=c), *after))
-            for c in (*CHOICES, None)
-        )
+        """Compute the next query per possible answer in the background, once it is measured."""
+        with self._lock:
+            record = self._log.refresh()
+            current = record.current
+            if current is None or not current.measured or current.answered or record.closed:
+                return
+            self._proposer.prepare(
+                record.with_trial(replace(current, answered=True, choice=choice))
+                for choice in (*CHOICES, None)
+            )
 
     @property
     def prepared(self) -> bool:
         """Whether nothing is being prepared any more."""
-        return self._writer.learning.prepared()
+        return self._proposer.prepared()
 
     def run(
-        self,
-        *,
-        apply: Callable[[Mapping[str, float]], object],
-        measure: Callable[[Trial], Mapping[str, float | None] | None],
-        choose: Callable[[Trial], Choice | None],
-        trials: int,
+        self, *, apply: loop.Apply, measure: loop.Measure, choose: loop.Choose, trials: int
     ) -> Record:
-        """Do so many trials with the lab's own functions; see `sfihilo.experiment.session.loop`."""
-        from sfihilo.experiment.session.loop import run
+        """Do `trials` trials with the lab's own functions; see `session.loop`."""
+        return loop.run(self, apply, measure, choose, trials)
 
-        return run(self, apply, measure, choose, trials)
+    def report(self, path: str | Path) -> Path:
+        """Write one HTML page about the person: what to set, why, how sure, every trial."""
+        from sfihilo.experiment.output.report import write_report
+
+        return write_report(self, Path(path))
+
+    def trials_table(self) -> Table:
+        """One row per trial: what was set, when, who proposed it, how it ended."""
+        from sfihilo.experiment.output.tables import trials_table
+
+        with self._lock:
+            return trials_table(self._log.refresh(), self._log.events)
 
     def leave(self) -> None:
         """Stop what runs in the background; the session itself stays as it is."""
-        self._writer.learning.close()
+        self._proposer.close()
+
+    def _act(self, decision: Decision, key: str | None, actor: str | None) -> Trial:
+        with self._lock:
+            return self._trial_of(self._log.commit(decision, key, actor))
+
+    def _mark(self, decision: Decision, key: str | None, actor: str | None) -> Record:
+        with self._lock:
+            self._log.commit(decision, key, actor)
+            return self._log.record
+
+    def _correct(self, kind: str, why: str, key: str | None, actor: str | None) -> Event:
+        """Undo or redo; returns the event that it concerns."""
+        target = undo_target if kind == "withdrawn" else redo_target
+
+        def decision(record: Record) -> Draft:
+            return decide.corrected(record, kind, target(self._log.events[: record.number]), why)
+
+        with self._lock:
+            number: int = self._log.commit(decision, key, actor).body["event"]
+            return self._log.events[number - 1]
+
+    def _new_trial(
+        self,
+        decision: Decision,
+        same: Callable[[Event], bool],
+        key: str | None,
+        actor: str | None,
+    ) -> Trial:
+        """A trial that the operator wants."""
+        with self._lock:
+            stored = self._log.stored(key, same)
+            if stored is None:
+                decide.require_open(self._log.record)
+                decide.require_none_open(self._log.record)
+                self._after_break(actor)
+                stored = self._log.decide(decision, key, actor)
+            return self._trial_of(stored)
+
+    def _trial_of(self, event: Event) -> Trial:
+        return self._log.record.trial(event.body["trial"])
+
+    def _after_break(self, actor: str | None) -> Record:
+        """Notice a break that nobody recorded, and end the one that there is."""
+        decide.require_open(self._log.record)
+        unnoticed = decide.unnoticed_break(self._log.record, datetime.now(UTC))
+        if unnoticed is not None:
+            self._log.append(unnoticed, None, actor)
+        if self._log.record.interrupted:
+            self._log.append(decide.resumed(self._log.record), None, actor)
+        return self._log.record
+
+    def _anchor_again(self, record: Record) -> Proposal | None:
+        """The anchor's policy once more, if that is due and allowed from where the device is."""
+        anchor = record.anchor_trial if record.reanchor_due else None
+        try:
+            return None if anchor is None else self._repeat_of(record, anchor)
+        except Refusal:  # too far away, or painful: any safe policy will do
+            return None
+
+    def _repeat_of(self, record: Record, earlier: Trial) -> Proposal:
+        policy, unit = dict(earlier.policy), np.array(earlier.unit)
+        decide.require_allowed(record, policy, unit)
+        return replace(proposal(record, self._proposer.state(record), unit), policy=policy)

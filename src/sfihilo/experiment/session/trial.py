@@ -1,7 +1,7 @@
 """One trial with the person: asked -> started -> measured -> chosen.
 
 Outcome and answer arrive separately and in either order; either may be recorded as missing. A trial
-ends when both are settled, or when it is aborted, vetoed or withdrawn.
+ends when both are recorded, or when it is aborted, vetoed or withdrawn.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from sfihilo.experiment.output.text import counted as counted  # until the commands import it there
 from sfihilo.history import Choice
 
 Source = Literal["learner", "operator", "repeat", "anchor"]
@@ -28,6 +29,8 @@ class Trial:
     `compare_with` is the trial whose outcome is the anchor. `source` says who proposed the policy:
     the learner, the operator, a repeat of an earlier trial, or the anchor again after a break.
     An undone trial never happened for the learner; a withdrawn one did, but its data do not count.
+    `why` is the reason for an early end. `walk_taken_back`: an event that was undone later said
+    that the trial was walked.
     """
 
     session: str
@@ -47,6 +50,8 @@ class Trial:
     answered: bool = False
     choice: Choice | None = None
     ending: Ending | None = None
+    why: str = ""
+    walk_taken_back: bool = False
 
     @property
     def whole_outcome(self) -> Mapping[str, float] | None:
@@ -57,6 +62,13 @@ class Trial:
         return known if len(known) == len(self.outcome) else None
 
     @property
+    def known_outcome(self) -> dict[str, float]:
+        """The outcomes that were measured, if the trial counts."""
+        if self.outcome is None or self.ending in TAKEN_OUT:
+            return {}
+        return {name: value for name, value in self.outcome.items() if value is not None}
+
+    @property
     def learned_choice(self) -> Choice | None:
         """The answer, unless the trial was taken out."""
         return None if self.ending in TAKEN_OUT else self.choice
@@ -64,19 +76,24 @@ class Trial:
     @property
     def ended(self) -> bool:
         """Whether nothing more is expected of this trial."""
-        return self.ending is not None or self.settled
+        return self.ending is not None or self.is_complete
 
     @property
-    def settled(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether outcome and answer are both known, or known to be missing."""
         return self.measured and (self.answered or not self.asks_choice)
+
+    @property
+    def may_have_been_walked(self) -> bool:
+        """Whether the person may have felt this trial; a veto says that it was not applied."""
+        return self.walk_taken_back if self.ending == "undone" else self.ending != "vetoed"
 
     @property
     def status(self) -> Status:
         """Where the trial is in its life."""
         if self.ending is not None:
             return self.ending
-        if self.settled:
+        if self.is_complete:
             return "complete"
         if self.measured:
             return "measured"

@@ -1,11 +1,12 @@
-"""Which measurements are believed: the border between devices or people and the model.
+"""Validates measurements before the model sees them.
 
 A value is refused rather than repaired. What was refused is described in plain text, so that it can
-be recorded whatever it was (NaN, a bool, a number of 10,000 digits, a foreign object).
+be recorded whatever it was (NaN, a bool, a number of 10,000 digits, any other object).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,20 @@ from typing import Any
 from sfihilo.experiment.space.parameter import Outcome, finite_number, shortened
 from sfihilo.experiment.space.space import Space
 
-# Factors between units that are mixed up in practice: SI prefixes, percent, minutes, hours,
-# calories, pounds, and the power of a 70 kg person given whole instead of per kilogram.
-UNIT_FACTORS = (1000.0, 1e6, 100.0, 60.0, 3600.0, 4.184, 2.2046, 70.0)
+# Factors between units that are mixed up in practice, each with the units that it is tried for and
+# the question that it raises. The first that fits is named.
+PER_KILOGRAM = re.compile(r".*((/ ?|per )kg|kg ?(\^?-1|⁻¹)).*")
+SCALE = re.compile(r"|points?|score|/ ?10")
+ANY = re.compile(r".*", re.DOTALL)
+UNIT_FACTORS = (
+    (70.0, PER_KILOGRAM, "for the whole body, not per kilogram?"),
+    (10.0, SCALE, "another scale?"),
+    *(
+        (factor, ANY, "another unit?")
+        # SI prefixes, percent, minutes, hours, calories, pounds
+        for factor in (1000.0, 1e6, 100.0, 60.0, 3600.0, 4.184, 2.2046)
+    ),
+)
 MOST_NAMES_SHOWN = 20
 
 
@@ -25,17 +37,17 @@ class BadMeasurementError(ValueError):
 
 @dataclass(frozen=True)
 class Measurement:
-    """An accepted measurement; None stands for an outcome that could not be measured."""
+    """An accepted measurement; None means that an outcome could not be measured."""
 
     values: Mapping[str, float | None] | None
     warnings: tuple[str, ...] = ()
 
 
 def accepted(space: Space, values: object) -> Measurement:
-    """The measurement, or `BadMeasurementError` with every reason against it.
+    """The validated measurement; raises `BadMeasurementError` with every reason against it.
 
-    None as a whole, or for one outcome, says that it could not be measured. A name left out is an
-    error: silence may be a typing mistake.
+    None as a whole, or for one outcome, means that it could not be measured. A name left out is an
+    error: it may be a typing mistake.
     """
     if values is None:
         return Measurement(None)
@@ -67,14 +79,14 @@ def accepted(space: Space, values: object) -> Measurement:
         if outcome.soft is not None and not outcome.soft[0] <= number <= outcome.soft[1]:
             low, high = outcome.soft
             unit = f" {outcome.unit}" if outcome.unit else ""
-            warnings.append(f"{name}: {number}{unit} is outside the usual {low} to {high}")
+            warnings.append(f"{name}: {number:.6g}{unit} is outside the usual {low:g} to {high:g}")
     if bad:
         raise BadMeasurementError("measurement refused: " + "; ".join(bad))
     return Measurement(kept, tuple(warnings))
 
 
 def described(values: object) -> Any:
-    """Any object as bounded plain text, for the record of what was refused."""
+    """Any object as plain text of bounded length, for the record of what was refused."""
     if isinstance(values, Mapping):
         items = list(values.items())[:MOST_NAMES_SHOWN]
         return {shortened(name): shortened(value) for name, value in items}
@@ -88,22 +100,24 @@ def _inside(outcome: Outcome, name: str, value: object) -> float:
         return number
     unit = f" {outcome.unit}" if outcome.unit else ""
     raise ValueError(
-        f"{name}: expected {low} to {high}{unit}, got {number}{_hint(outcome, number)}"
+        f"{name}: expected {low:g} to {high:g}{unit}, got {number:.6g}{_hint(outcome, number)}"
     )
 
 
 def _hint(outcome: Outcome, number: float) -> str:
-    """Says so when another unit would explain a value that is far out of range.
+    """A remark if another unit would explain a value that is far out of range, or nothing.
 
-    Far: by more than half of the factor's orders of magnitude. 11 where 10 is the most is no unit.
+    Far: by more than half of the factor's orders of magnitude; 11 on a scale to 10 is not far.
     """
     low, high = outcome.accepted
     bound = high if number > high else low
     if number == 0 or bound == 0:
         return ""
     out = max(abs(number / bound), abs(bound / number))
-    for factor in UNIT_FACTORS:
+    for factor, units, question in UNIT_FACTORS:
+        if not units.fullmatch(outcome.unit):
+            continue
         for scaled, sign in ((number / factor, "/"), (number * factor, "*")):
             if low <= scaled <= high and scaled != 0 and out * out >= factor:
-                return f" (another unit? {number:g} {sign} {factor:g} = {scaled:.4g} would fit)"
+                return f" ({question} {number:.6g} {sign} {factor:g} = {scaled:.4g} would fit)"
     return ""

@@ -1,9 +1,9 @@
-"""One knob of the device and one thing that is measured, in physical units.
+"""One setting of the device and one measured outcome, in physical units.
 
 Notation
 --------
-value   what the lab reads and sets, in the unit of the parameter or outcome
-unit u  the same thing in [0, 1], which is all that the learner sees
+value   in the physical unit of the parameter or outcome, as the lab reads and sets it
+unit u  the same value scaled to [0, 1], which is all that the learner sees
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GRID_SLACK = 1e-9  # a value this close (in steps) to a grid point is that grid 
 
 
 def finite_number(value: object, what: str) -> float:
-    """A finite float, or an error that says what came; True and "4.1" are not numbers."""
+    """A finite float; raises ValueError for anything else, such as True and "4.1"."""
     if isinstance(value, bool | np.bool_) or not isinstance(
         value, int | float | np.integer | np.floating
     ):
@@ -37,7 +37,7 @@ def finite_number(value: object, what: str) -> float:
 
 
 def shortened(value: object, longest: int = 60) -> str:
-    """How a value from outside is shown in a message: bounded, whatever it is."""
+    """Any value as text of bounded length, for a message."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - a foreign __repr__ must not break the refusal itself
@@ -49,10 +49,10 @@ def shortened(value: object, longest: int = 60) -> str:
 class Parameter:
     """A setting of the device between `low` and `high`.
 
-    `max_step` bounds the change from one executed policy to the next; the first one's is counted
-    from `start`, where the device is before any trial, if that is given. `integer` allows whole
-    numbers only, `step` the values low, low + step, ... `fixed` holds it at one value: the learner
-    then never sees it. `log` explores orders of magnitude evenly.
+    `max_step` bounds the change from one executed policy to the next, in the parameter's own unit;
+    it needs `start`, the value on the device before the first trial. `integer` allows whole numbers
+    only, `step` the values low, low + step, ... `fixed` holds the parameter at one value: the
+    learner then never sees it. `log` explores orders of magnitude evenly.
     """
 
     low: float
@@ -66,12 +66,15 @@ class Parameter:
     start: float | None = None
 
     def __post_init__(self) -> None:
-        _check_range(self.low, self.high)
+        _check_fields(self, ("low", "high", "max_step", "step", "fixed", "start"))
+        for name in ("log", "integer"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name}: expected true or false, got {getattr(self, name)!r}")
         if self.log and self.low <= 0:
             raise ValueError(f"log scale: expected low > 0, got {self.low}")
         for name in ("max_step", "step"):
             value = getattr(self, name)
-            if value is not None and finite_number(value, name) <= 0:
+            if value is not None and value <= 0:
                 raise ValueError(f"{name}: expected a number above 0, got {value}")
         if self.integer and (self.step is not None or self.low != round(self.low)):
             raise ValueError(
@@ -84,13 +87,13 @@ class Parameter:
             raise ValueError(f"max_step: expected at least one step of {grid}, got {self.max_step}")
         for name in ("fixed", "start"):
             value = getattr(self, name)
-            problem = None if value is None else self.problem(finite_number(value, name))
+            problem = None if value is None else self.problem(value)
             if problem:
                 raise ValueError(f"{name}: {problem}")
 
     @property
     def grid(self) -> float | None:
-        """The distance between allowed values, None where all are allowed."""
+        """The distance between allowed values; None if all values are allowed."""
         return 1.0 if self.integer else self.step
 
     def problem(self, value: float) -> str | None:
@@ -114,7 +117,7 @@ class Parameter:
         return np.clip(unit, 0.0, 1.0)
 
     def from_unit(self, unit: FloatArray) -> FloatArray:
-        """[0, 1] to allowed physical values: the nearest point of the grid where there is one."""
+        """[0, 1] to allowed physical values: the nearest point of the grid if there is a grid."""
         low, high = float(self.low), float(self.high)
         if self.log:
             value = np.exp(math.log(low) + unit * (math.log(high) - math.log(low)))
@@ -127,7 +130,7 @@ class Parameter:
         return bounded
 
     def inside(self, low: float, high: float) -> tuple[float, float]:
-        """The allowed values between two others, as the lowest and the highest of them."""
+        """The lowest and the highest allowed value between `low` and `high`."""
         low, high = max(low, float(self.low)), min(high, float(self.high))
         if self.grid is not None:
             first = math.ceil((low - self.low) / self.grid - GRID_SLACK)
@@ -140,10 +143,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Something measured, between `low` and `high`.
+    """A measured quantity between `low` and `high`.
 
-    Values outside the `hard` limits (the range itself unless told) are refused, values outside the
-    `soft` ones are kept with a warning. `lower_is_better` is only noted: the direction is learned.
+    Values outside the `hard` limits (by default the range itself) are refused, values outside the
+    `soft` limits are kept with a warning. The direction is learned: `lower_is_better` is a note.
     """
 
     low: float
@@ -154,8 +157,8 @@ class Outcome:
     hard: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        _check_range(self.low, self.high)
-        if self.lower_is_better not in (None, True, False):
+        _check_fields(self, ("low", "high"))
+        if not isinstance(self.lower_is_better, bool | None):
             raise ValueError(
                 f"lower_is_better: expected true, false or nothing, got {self.lower_is_better!r}"
             )
@@ -175,7 +178,7 @@ class Outcome:
 
     @property
     def accepted(self) -> tuple[float, float]:
-        """Values outside these are refused."""
+        """The limits outside which a value is refused."""
         return self.hard if self.hard is not None else (self.low, self.high)
 
     def to_unit(self, value: float) -> float:
@@ -187,10 +190,18 @@ class Outcome:
         return self.low + np.asarray(unit, dtype=float) * (self.high - self.low)
 
 
-def _check_range(low: object, high: object) -> None:
-    lowest, highest = finite_number(low, "low"), finite_number(high, "high")
-    if not lowest < highest or not math.isfinite(highest - lowest):
-        raise ValueError(f"expected low < high, got low {low}, high {high}")
+def _check_fields(item: Parameter | Outcome, numbers: tuple[str, ...]) -> None:
+    """Validates range, numbers and unit; NumPy numbers become Python's, since they are stored."""
+    for name in numbers:
+        value = getattr(item, name)
+        if value is not None or name in ("low", "high"):
+            finite_number(value, name)
+            whole = isinstance(value, int | np.integer)
+            object.__setattr__(item, name, int(value) if whole else float(value))
+    if not item.low < item.high or not math.isfinite(item.high - item.low):
+        raise ValueError(f"expected low < high, got low {item.low}, high {item.high}")
+    if not isinstance(item.unit, str):
+        raise ValueError(f"unit: expected a text, got {shortened(item.unit)}")
 
 
 def _unit(unit: str) -> str:

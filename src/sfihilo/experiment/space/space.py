@@ -1,10 +1,10 @@
-"""The physical space of an experiment: the only border between units and the learner's cubes.
+"""The physical space of an experiment: converts between physical units and the learner's cubes.
 
 Notation
 --------
 policy    name -> value, all parameters, in physical units
-unit      tau       (d_policy,)    the free parameters in [0, 1], in the order they were declared
-columns   name -> (n,)             many policies, in physical units
+unit      tau       (d_policy,)    the free parameters in [0, 1], in the order of their declaration
+columns   name -> (n,)             n policies, in physical units
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ Policy = dict[str, float]
 class Space:
     """What may be set, what is measured, and which combinations are allowed.
 
-    A constraint is a text ("peak_time + rise_time <= 60") or a function of a policy, which returns
-    whether it is allowed. Functions cannot be stored: a session that has one needs it again when it
-    is opened.
+    A constraint is a text ("peak_time + rise_time <= 60") or a function of a policy that returns
+    True where the policy is allowed. Anything else that a function does (False, NaN, an exception)
+    means "not allowed". Functions cannot be stored: they have to be given again when a session is
+    opened.
     """
 
     policy: Mapping[str, Parameter]
@@ -71,19 +72,19 @@ class Space:
 
     @cached_property
     def free(self) -> tuple[str, ...]:
-        """The parameters that the learner sets."""
+        """The parameters that are not fixed, which the learner sets."""
         return tuple(name for name, knob in self.policy.items() if knob.fixed is None)
 
     @property
     def start(self) -> dict[str, float]:
-        """Where the device is before the first trial, as far as that is given."""
+        """The values on the device before the first trial, as far as they are given."""
         return {
             name: float(knob.start) for name, knob in self.policy.items() if knob.start is not None
         }
 
     @cached_property
     def rules(self) -> tuple[Constraint, ...]:
-        """The constraints that are text, parsed."""
+        """The text constraints, compiled."""
         names = frozenset(self.policy)
         for given in self.constraints:
             if not isinstance(given, str) and not callable(given):
@@ -102,7 +103,7 @@ class Space:
         )
 
     def columns(self, units: FloatArray) -> Columns:
-        """Many policies (n, d_policy) in physical units, on the grid, with the fixed parameters."""
+        """Policies (n, d_policy) in physical units, on the grid, with the fixed parameters."""
         units = np.atleast_2d(units)
         return {
             name: self.policy[name].from_unit(units[:, self.free.index(name)])
@@ -115,8 +116,8 @@ class Space:
         """One policy in physical units."""
         return {name: float(column[0]) for name, column in self.columns(unit).items()}
 
-    def settled(self, unit: FloatArray) -> FloatArray:
-        """The unit policy that is really set: moved onto the grid where a parameter has one."""
+    def on_grid(self, unit: FloatArray) -> FloatArray:
+        """The unit policy that is really set: each parameter with a grid moved to its grid."""
         policy = self.to_policy(unit)
         return np.array(
             [
@@ -128,7 +129,7 @@ class Space:
         )
 
     def allows(self, units: FloatArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which of many policies satisfy every constraint once they are on the grid."""
+        """Which of n unit policies satisfy every constraint once they are on the grid."""
         columns = self.columns(units)
         allowed = np.ones(len(np.atleast_2d(units)), dtype=bool)
         for rule in self.rules:
@@ -136,7 +137,7 @@ class Space:
         for function in self.functions:
             for row in np.flatnonzero(allowed):
                 policy = {name: float(column[row]) for name, column in columns.items()}
-                allowed[row] = bool(function(policy))
+                allowed[row] = _permits(function, policy)
         return allowed
 
     def box(
@@ -144,7 +145,7 @@ class Space:
         positions: Iterable[Mapping[str, float]] = (),
         limits: Mapping[str, tuple[float, float]] | None = None,
     ) -> tuple[FloatArray, FloatArray]:
-        """The lowest and highest unit policy within one step of all `positions`, and `limits`."""
+        """The lowest and highest unit policy within `limits` and one step of all `positions`."""
         positions = tuple(positions)
         corners = []
         for name in self.free:
@@ -164,7 +165,7 @@ class Space:
         return lower, upper
 
     def limits(self, feasible: Mapping[str, Any] | None) -> dict[str, tuple[float, float]]:
-        """Ranges that an operator gives for some parameters, checked."""
+        """Validates the ranges that an operator gives for some parameters."""
         if feasible is not None and not isinstance(feasible, Mapping):
             raise ValueError(f"feasible: expected name -> (low, high), got {shortened(feasible)}")
         checked = {}
@@ -182,7 +183,7 @@ class Space:
         return checked
 
     def complete(self, policy: Mapping[str, object]) -> Policy:
-        """A policy that an operator gives, with the fixed parameters filled in."""
+        """Validates a policy that an operator gives; fills in the fixed parameters."""
         if not isinstance(policy, Mapping):
             raise ValueError(f"policy: expected name -> value, got {shortened(policy)}")
         unknown = [name for name in policy if name not in self.policy]
@@ -196,12 +197,8 @@ class Space:
         fixed = {name: knob.fixed for name, knob in self.policy.items()}
         return {name: finite_number(policy.get(name, fixed[name]), name) for name in self.policy}
 
-    def unit_outcome(self, values: Mapping[str, float]) -> FloatArray:
-        """A measured outcome in [0, 1]."""
-        return np.array(self.unit_values(values))
-
     def unit_values(self, values: Mapping[str, float]) -> tuple[float, ...]:
-        """The same as plain numbers."""
+        """A measured outcome in [0, 1]."""
         return tuple(outcome.to_unit(values[name]) for name, outcome in self.outcomes.items())
 
     def physical_outcomes(self, units: FloatArray) -> dict[str, Any]:
@@ -230,28 +227,34 @@ class Space:
     @staticmethod
     def from_dict(stored: Mapping[str, Any], functions: Iterable[PolicyRule] = ()) -> Space:
         """The inverse of `to_dict`; functions have to be given again."""
-
-        def named(items: Iterable[Mapping[str, Any]], kind: type[Any]) -> dict[str, Any]:
-            return {
-                str(item["name"]): _described(kind, {k: v for k, v in item.items() if k != "name"})
-                for item in items
-            }
-
+        if not isinstance(stored, Mapping):
+            raise ValueError(f"space: expected a mapping, got {shortened(stored)}")
+        parts = {}
+        for part in ("policy", "outcomes", "constraints"):
+            if not isinstance(stored.get(part), list | tuple):
+                got = shortened(stored.get(part))
+                raise ValueError(f"space: expected a list of {part}, got {got}")
+            parts[part] = stored[part]
         return Space(
-            named(stored["policy"], Parameter),
-            named(stored["outcomes"], Outcome),
-            (*stored["constraints"], *functions),
+            _named(parts["policy"], Parameter, "policy"),
+            _named(parts["outcomes"], Outcome, "outcomes"),
+            (*parts["constraints"], *functions),
         )
-
-    @staticmethod
-    def from_toml(path: Path | str) -> Space:
-        """The space that a TOML file describes."""
-        return space_from_tables(read_toml(path), str(path))
 
 
 def function_name(function: PolicyRule) -> str:
-    """How a function is named in the record."""
-    return f"{function.__module__}:{getattr(function, '__qualname__', type(function).__name__)}"
+    """The name of a constraint function in the record."""
+    module = getattr(function, "__module__", type(function).__module__)
+    return f"{module}:{getattr(function, '__qualname__', type(function).__name__)}"
+
+
+def _permits(function: PolicyRule, policy: Policy) -> bool:
+    """Whether a constraint function says True; whatever else it does, the policy is not allowed."""
+    try:
+        answer = function(policy)
+    except Exception:  # noqa: BLE001 - a constraint that fails must not let a policy through
+        return False
+    return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 def read_toml(path: Path | str) -> dict[str, Any]:
@@ -293,19 +296,28 @@ def space_from_tables(tables: Mapping[str, Any], where: str) -> Space:
         raise ValueError(f"{where}: {error}") from error
 
 
+def _named(items: Iterable[Any], kind: type[Any], part: str) -> dict[str, Any]:
+    """Parameters or outcomes from a list of their fields, each with its name."""
+    named: dict[str, Any] = {}
+    for item in items:
+        if not isinstance(item, Mapping) or not isinstance(item.get("name"), str):
+            raise ValueError(f"{part}: expected fields with a name, got {shortened(item)}")
+        name = item["name"]
+        if name in named:
+            raise ValueError(f"{part}: expected different names, got {name!r} twice")
+        named[name] = _described(kind, {k: v for k, v in item.items() if k != "name"})
+    return named
+
+
 def _described(kind: type[Any], options: Mapping[str, Any]) -> Any:
+    """A Parameter or Outcome from its fields as they stand in a file."""
     known = [field.name for field in fields(kind)]
-    unknown = sorted(set(options) - set(known))
+    unknown = sorted(str(name) for name in set(options) - set(known))
     if unknown:
         raise ValueError(f"expected {', '.join(known)}, got {', '.join(unknown)}")
     absent = [name for name in ("low", "high") if name not in options]
     if absent:
         raise ValueError(f"expected low and high, missing {' and '.join(absent)}")
-    for name in ("log", "integer"):
-        if not isinstance(options.get(name, False), bool):
-            raise ValueError(f"{name}: expected true or false, got {options[name]!r}")
-    if not isinstance(options.get("unit", ""), str):
-        raise ValueError(f"unit: expected a text, got {options['unit']!r}")
     return kind(**options)
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from sfihilo.forward.recency import RecencySettings
 from sfihilo.settings import Settings
+from sfihilo.study.people.lifelike import Shape, with_shape
 from sfihilo.study.people.noise import NoiseLevels
 from sfihilo.study.people.users import Judges, SimulatedUser, UserSettings, sample_user
 from sfihilo.study.run.evaluation import EvaluationSettings
@@ -37,6 +38,12 @@ class Condition:
     extra: int = 0
     reward: str = "rbf"
     judges: Judges = "measured"
+    # How this person differs from the learner's prior; the learner is not told.
+    shape: Shape | None = None
+    judgement: float = 1.0  # factor of the noise of the person's own judgement
+    lapses: float = 0.0
+    # Early queries after which predicted answers are evaluated, too.
+    early: tuple[int, ...] = ()
     # Settings of the learner other than the preset's, by their dotted names.
     changes: tuple[tuple[str, str | float], ...] = ()
 
@@ -47,7 +54,13 @@ class Condition:
 
     @property
     def noise(self) -> NoiseLevels:
+        """The levels that the learner is told."""
         return NoiseLevels().scaled(self.noise_scale)
+
+    @property
+    def own_noise(self) -> NoiseLevels:
+        """The levels of this person."""
+        return replace(self.noise, reward=self.judgement * self.noise.reward)
 
 
 @dataclass(frozen=True)
@@ -87,16 +100,19 @@ def derived_seed(study_seed: int, user: int, purpose: str) -> int:
 def simulated_user(unit: Unit) -> SimulatedUser:
     """The simulated user of a unit: the same for every rule and preset."""
     condition = unit.condition
-    return sample_user(
+    user = sample_user(
         condition.policy_dim,
         condition.outcome_dim,
         derived_seed(unit.study_seed, unit.user, "user"),
         visible=condition.visible,
-        noise=condition.noise,
+        noise=condition.own_noise,
         judges=condition.judges,
         drift=condition.drift,
         settings=unit.users,
     )
+    if condition.shape is not None:
+        user = with_shape(user, condition.shape)
+    return replace(user, lapses=condition.lapses)
 
 
 def preset_settings(preset: Preset) -> Settings:

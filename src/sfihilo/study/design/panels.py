@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sfihilo.settings import Settings
 from sfihilo.study.design.conditions import BASE, Condition, Preset, Recency, Unit, file_name
@@ -57,6 +58,10 @@ def _extra(count: int) -> Condition:
 
 def _choice(name: str, *changes: tuple[str, str | float]) -> Condition:
     return replace(BASE, name=name, changes=changes)
+
+
+def _lifelike(name: str, **changes: Any) -> Condition:
+    return replace(BASE, name=f"lifelike_{name}", early=(10, 20, 40, 60, 100, 200), **changes)
 
 
 _STANDARD = (Row(BASE, RULES, 8, "d = 8"),)
@@ -115,6 +120,21 @@ BEYOND: dict[str, tuple[Row, ...]] = {
             3,
             "a candidate is not measured at itself (section 3, not the algorithm)",
         ),
+    ),
+    # People who are less like the learner's prior, evaluated from the first answers on.
+    "lifelike": tuple(
+        Row(condition, (LOOKAHEAD,), place, label)
+        for place, (condition, label) in enumerate(
+            (
+                (_lifelike("standard"), "the study's people"),
+                (_lifelike("judgement3", judgement=3.0), "judgement noise 3x"),
+                (_lifelike("judgement6", judgement=6.0), "judgement noise 6x"),
+                (_lifelike("linear", shape="linear"), "linear reward"),
+                (_lifelike("saturating", shape="saturating"), "monotone reward with saturation"),
+                (_lifelike("optimum", shape="optimum"), "one optimum inside the range"),
+                (_lifelike("lapses", lapses=0.05), "5 % of answers at random"),
+            )
+        )
     ),
     # Of the paper preset (`--preset paper`): one part of the default preset on at a time.
     "alone": (
@@ -193,6 +213,7 @@ TITLES: dict[str, str] = {
     "extrapolation": "appendix: estimating queries to 10 %",
     "gap": "appendix: final policy reward gap",
     "choices": "beyond: what the paper leaves open",
+    "lifelike": "beyond: people who are more like real ones",
     "alone": "beyond: the paper preset, one part of the default on at a time",
     "ablation": "beyond: the default preset, one part off at a time",
 }

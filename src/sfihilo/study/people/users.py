@@ -11,6 +11,7 @@ Notation
     length_scale   l
     low, high                    min and max of the raw head over the calibration points
     adaptation     alpha(t)      share of the transition to the steady-state map
+    lapses                       share of answers that are given at random
     time_constant  T_star        queries
 
 Coordinates. The reward depends on the first ``relevant`` outcomes; the learner sees the first
@@ -22,6 +23,7 @@ and its own index: a person keeps their maps whatever the learner sees.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -127,13 +129,14 @@ class SimulatedUser:
 
     seed: int
     outcome_map: OutcomeMap
-    reward_map: RewardMap
+    reward_map: Callable[[FloatArray], FloatArray]
     relevant: int
     visible: int
     noise: NoiseLevels = NoiseLevels()
     judges: Judges = "measured"
     initial_map: OutcomeMap | None = None
     time_constant: float = UserSettings().time_constant
+    lapses: float = 0.0
 
     def adaptation(self, round: int) -> float:
         """alpha_star: the adapted share at that round (1 for a stationary person)."""
@@ -166,7 +169,11 @@ class SimulatedUser:
         return Experience(measured, true)
 
     def judge(self, round: int, previous: Experience, new: Experience) -> Choice:
-        """The choice between two experiences by a noisy evaluation of each reward."""
+        """The choice between two experiences by noisy evaluations of their rewards, or a lapse."""
+        if self.lapses:
+            rng = generator(self.seed, round, "lapse")
+            if rng.uniform() < self.lapses:
+                return "new" if rng.uniform() < 0.5 else "previous"
         pair = (previous.measured, new.measured)
         if self.judges == "true":
             pair = (previous.true, new.true)

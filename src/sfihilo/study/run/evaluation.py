@@ -95,8 +95,14 @@ def hold_out(user: SimulatedUser, settings: EvaluationSettings) -> HeldOut:
         second=outcomes[second],
         bins=np.repeat(np.arange(len(chosen)), settings.pairs_per_bin),
         first_is_better=rewards[first] > rewards[second],
-        answered_right=1 - reversal_probability(rewards[first] - rewards[second], user.noise),
+        answered_right=_answered_right(user, rewards[first] - rewards[second]),
     )
+
+
+def _answered_right(user: SimulatedUser, gaps: FloatArray) -> FloatArray:
+    """The probability that the answer names the truly better side, for each gap."""
+    right = 1 - reversal_probability(gaps, user.noise)
+    return np.asarray((1 - user.lapses) * right + user.lapses / 2)
 
 
 def _binned_pairs(

@@ -9,6 +9,9 @@ The result is a tidy table with one row per (query, metric). Its metrics:
                                       answers were free of noise
     ece_answer                        the same against answers as noisy as this person's
     ece_better                        of the probability that one side is truly better
+    log_loss_answer, slope_answer     of predicted answers against answers as noisy as this
+                                      person's; after early queries, where a condition asks for it
+    rule_preference_error, rule_...   then also of the posterior that the query rule works with
     reliability_NN_count, _confidence, _correct          the histogram behind ece, at a few
     reliability_answer_NN_count, ..._better_NN_...       checkpoints, and behind the other two
     length_scale, ridge, log_sharpness             hyperparameters in use
@@ -26,6 +29,7 @@ import pandas as pd
 from sfihilo.history import FloatArray
 from sfihilo.learner import State, ask, begin, is_checkpoint, tell
 from sfihilo.settings import Settings
+from sfihilo.study.analysis.answers import calibration_slope, log_losses
 from sfihilo.study.design.conditions import Unit, derived_seed, learner_settings, simulated_user
 from sfihilo.study.people.users import Experience, SimulatedUser
 from sfihilo.study.run.evaluation import (
@@ -57,13 +61,16 @@ def run_unit(unit: Unit) -> pd.DataFrame:
     stationary = user.outcomes(held_out.policies) if user.initial_map is None else None
     rows: list[tuple[int, str, float]] = []
     for query, state in unit_interaction(unit, user):
-        if query == unit.queries or (query > 0 and is_checkpoint(query)):
+        early = query in unit.condition.early
+        if query == unit.queries or (query > 0 and (early or is_checkpoint(query))):
             clean = user.outcomes(held_out.policies, query) if stationary is None else stationary
             metrics = [
                 ("forward_rmse", forward_rmse(state.forward, user, held_out, clean)),
                 *inverse_metrics(state, user, held_out, query, unit),
                 *chosen(state),
             ]
+            if early:
+                metrics += answer_metrics(state, user, held_out, unit.evaluation)
             if query == unit.queries:
                 gap = _final_gap(state, user, query, unit.evaluation)
                 metrics.append(("final_policy_gap", gap))
@@ -114,6 +121,28 @@ def inverse_metrics(
         if query in settings.reliability_at or query == unit.queries:
             metrics += list(_histogram_metrics(table, kind))
     return metrics
+
+
+def answer_metrics(
+    state: State, user: SimulatedUser, held_out: HeldOut, settings: EvaluationSettings
+) -> list[Metric]:
+    """How well answers are predicted, by the learner and by its query rule's posterior alone."""
+    truth = held_out.answered_right
+    metrics: list[Metric] = []
+    for prefix, posterior in (("", state.posterior()), ("rule_", state.rule_posterior())):
+        predicted = correct_probability(posterior, user, held_out)
+        metrics += [
+            (f"{prefix}log_loss_answer", float(log_losses(predicted, truth).mean())),
+            (f"{prefix}slope_answer", calibration_slope(predicted, truth)),
+        ]
+    # Of the predicting posterior, these two are measured at every checkpoint.
+    errors = preference_errors(predicted, held_out.bins)
+    table = reliability(predicted, settings.reliability_bins, truth)
+    return [
+        *metrics,
+        ("rule_preference_error", float(errors.mean())),
+        ("rule_ece_answer", calibration_error(table)),
+    ]
 
 
 def _histogram_metrics(table: FloatArray, kind: CalibrationKind) -> Iterator[Metric]:

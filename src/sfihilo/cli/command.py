@@ -1,0 +1,232 @@
+"""What the commands of `sfihilo session` share: options, the open file, the chosen session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfihilo.cli.output import DAMAGED, FAILED, Output, errors, fail
+from sfihilo.cli.steps import next_step, outcome_words, trial_rows
+from sfihilo.experiment.files import replacing
+from sfihilo.experiment.log.errors import DamagedError, KeyConflictError, LogError, NotALogError
+from sfihilo.experiment.log.event import Event
+from sfihilo.experiment.session.lab import Lab
+from sfihilo.experiment.session.record import Record
+from sfihilo.experiment.session.session import Session
+from sfihilo.experiment.session.trial import Trial
+
+DEFAULT_DB = Path("sfihilo.db")
+
+
+def complete_session(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of sessions for the shell's completion."""
+    with suppress(Exception):  # completion never disturbs the operator with an error
+        db = Path(context.params.get("db") or os.environ.get("SFIHILO_DB") or DEFAULT_DB)
+        if db.exists():
+            with Lab(db, read_only=True) as lab:
+                return [name for name in lab.sessions() if name.startswith(incomplete)]
+    return []
+
+
+Db = Annotated[Path, typer.Option("--db", help="File of the lab.", envvar="SFIHILO_DB")]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        "--session", "-s",
+        help="Session, or its participant if that is unique; needed when several are open.",
+        envvar="SFIHILO_SESSION",
+        autocompletion=complete_session,
+    ),
+]  # fmt: skip
+Json = Annotated[bool, typer.Option("--json", help="JSON for scripts instead of tables.")]
+Actor = Annotated[str | None, typer.Option("--actor", help="Who does this (a role or code).")]
+Key = Annotated[
+    str | None, typer.Option("--key", help="A command repeated with the same key is done once.")
+]
+Number = Annotated[
+    int | None, typer.Option("--trial", "-t", help="Trial; the current one if left out.")
+]
+Why = Annotated[str, typer.Option("--why", help="The reason, for the record.")]
+
+
+@contextmanager
+def session_errors() -> Iterator[None]:
+    """Errors of sessions as one line and an exit code."""
+    with errors():
+        try:
+            yield
+        except (DamagedError, NotALogError) as error:
+            advice = "'session verify' says where, 'session recover' saves what is intact"
+            fail(f"{error} ({advice})", DAMAGED)
+        except KeyConflictError:
+            raise  # a ValueError: wrong input
+        except LogError as error:
+            fail(str(error), FAILED)
+
+
+@contextmanager
+def lab_at(db: Path, *, make: bool = False, actor: str | None = None) -> Iterator[Lab]:
+    """The file of the lab; only `new` and `run` make one."""
+    with session_errors():
+        if not make and not db.exists():
+            raise ValueError(f"there is no file {db}: begin with 'session new', or give --db")
+        if not make and db.stat().st_size == 0:
+            raise DamagedError(f"{db} is empty: no session was ever stored in it, or all were lost")
+        with Lab(db, actor=actor) as lab:
+            yield lab
+
+
+@contextmanager
+def session_at(db: Path, name: str | None, actor: str | None = None) -> Iterator[Session]:
+    """The named session, or the only one that can be meant."""
+    with lab_at(db, actor=actor) as lab:
+        yield lab.open(chosen_session(lab, db, name))
+
+
+def chosen_session(lab: Lab, db: Path, name: str | None) -> str:
+    """The session that a command is about; raises where several could be meant.
+
+    In this order: a session's name, a participant with one session (or one that is not closed),
+    the session of `session use`, the only session that is not closed, the only session.
+    """
+    names = lab.sessions()
+    if name in names:
+        return str(name)
+    if not names:
+        raise ValueError(f"there is no session in {db}: begin with 'session new'")
+    if name is None and (used := used_session(db)) in names:
+        return str(used)
+    records = [lab.record(found) for found in names]
+    candidates = [record for record in records if name in (None, record.participant)]
+    unfinished = [record.session for record in candidates if not record.closed]
+    meant = unfinished or [record.session for record in candidates]
+    if len(meant) == 1:
+        return meant[0]
+    if not meant:
+        raise ValueError(f"session: expected one of {', '.join(names)}, got {name!r}")
+    state = "open" if unfinished else "there (all closed)"
+    raise ValueError(
+        f"several sessions are {state}: {', '.join(meant)}. Give --session NAME, "
+        "or choose one with 'session use NAME'"
+    )
+
+
+def use_file(db: Path) -> Path:
+    """Where `session use` keeps its choice."""
+    return Path(f"{db}.use")
+
+
+def used_session(db: Path) -> str | None:
+    """The session that was chosen with `session use`, if any."""
+    try:
+        return use_file(db).read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def use_session(db: Path, name: str | None) -> None:
+    """Remember a choice, readable by its owner only, or forget it."""
+    path = use_file(db)
+    if name is None:
+        path.unlink(missing_ok=True)
+        return
+    with replacing(path, b"") as draft:
+        draft.write_text(f"{name}\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A call of a command: the open session, the shared options, and where its result goes."""
+
+    session: Session
+    db: Path
+    named: bool
+    key: str | None
+    output: Output
+
+    @property
+    def record(self) -> Record:
+        return self.session.record
+
+    def trial(self, number: int | None) -> int:
+        """The number of the trial that is meant: the given one, or else the current one."""
+        if number is not None:
+            return number
+        current = self.record.current or self.record.newest
+        if current is None:
+            raise ValueError("there is no trial yet: begin with 'session ask'")
+        return current.number
+
+    def show(self, trial: Trial, *remarks: str) -> None:
+        """A trial, remarks about it, and the next step."""
+        if self.output.json(trial.to_dict()):
+            return
+        record = self.record
+        self.output.table(
+            f"Trial {trial.number} of {record.session}, participant {record.participant}: "
+            f"{trial.status}",
+            ["set", "value", "unit", "change"],
+            trial_rows(record, trial),
+        )
+        warnings = [f"warning: {warning}" for warning in trial.warnings]
+        if trial.measured:
+            warnings.insert(0, f"Measured: {outcome_words(record, trial)}")
+        self.output.say(*warnings, *remarks, next_step(record))
+
+    def show_correction(self, event: Event, verb: str) -> None:
+        """Which event no longer counts, or counts again."""
+        trial = event.body.get("trial")
+        if not self.output.json({verb: event.kind, "event": event.number, "trial": trial}):
+            self.output.say(
+                f"{verb}: {event.kind} of trial {trial} (event {event.number})",
+                next_step(self.record),
+            )
+
+    def show_status(self, did: str) -> None:
+        """What was done, the status of the session, and the next step."""
+        record = self.record
+        if not self.output.json({"status": record.status}):
+            self.output.say(
+                f"{did} Session {record.session} is {record.status}.", next_step(record)
+            )
+
+
+def options(
+    name: Name = None,
+    db: Db = DEFAULT_DB,
+    key: Key = None,
+    actor: Actor = None,
+    as_json: Json = False,
+) -> None:
+    """Options shared by all session commands. Never called; `session_command` copies them."""
+
+
+def session_command(function: Callable[..., None]) -> Callable[..., None]:
+    """The function as a command with the shared `options`; it gets a Command instead of them."""
+
+    @wraps(function)
+    def run(
+        *,
+        name: str | None,
+        db: Path,
+        key: str | None,
+        actor: str | None,
+        as_json: bool,
+        **arguments: Any,
+    ) -> None:
+        with session_at(db, name, actor) as session:
+            function(Command(session, db, name is not None, key, Output(as_json)), **arguments)
+
+    _, *own = signature(function, eval_str=True).parameters.values()
+    shared = signature(options, eval_str=True).parameters.values()
+    named = [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in (*own, *shared)]
+    run.__signature__ = signature(function).replace(parameters=named)  # type: ignore[attr-defined]
+    return run

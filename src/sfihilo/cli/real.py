@@ -1,0 +1,89 @@
+"""The command `sfihilo study real`."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sfihilo.study.people.real import REAL_SETS, ChoiceData, own_table
+
+
+class PeopleName(StrEnum):
+    """Which people of a data set."""
+
+    development = "development"
+    confirmation = "confirmation"
+
+
+def real(
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Your own table, CSV or Parquet: columns person, a_<name> and b_<name> for each "
+            "attribute of two options, and answer (a, b or same). All of its people are used."
+        ),
+    ] = None,
+    sets: Annotated[
+        str | None,
+        typer.Option(help=f"Data sets, by commas; by default {','.join(REAL_SETS)}."),
+    ] = None,
+    people: Annotated[
+        PeopleName,
+        typer.Option(help="The third that everything was chosen on, or the others."),
+    ] = PeopleName.development,
+    orders: Annotated[int, typer.Option(min=1, help="Random orders of a person's choices.")] = 2,
+    workers: Annotated[int | None, typer.Option(min=1, help="People at once.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("results/real"),
+    page: Annotated[
+        Path | None, typer.Option(help="Also write the page in Markdown, e.g. docs/real-people.md.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For a script instead of a person.")
+    ] = False,
+) -> None:
+    """Predict held-out choices of real people, each person learned alone."""
+    from sfihilo.study.real import report
+    from sfihilo.study.real.predictions import parts, predict_all
+
+    def note(name: str, done: int, count: int) -> None:
+        if not as_json and (done == count or done % 100 == 0):
+            typer.echo(f"{name}: {done} of {count}", err=True)
+
+    try:
+        chosen = _chosen(data, sets)
+        todo = [
+            part
+            for each in chosen
+            for part in parts(each, "all" if data is not None else people.value, orders)
+        ]
+        if not todo:
+            raise ValueError("expected somebody with at least 7 choices, got nobody")
+        predictions = predict_all(todo, out / "units", workers, note)
+        table = report.update(predictions, out)
+        written = report.write(out, page)
+    except (OSError, ValueError) as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from None
+    if as_json:
+        typer.echo(json.dumps(json.loads(table.to_json(orient="records")), indent=1))
+        return
+    typer.echo(report.as_text(table))
+    for path in written:
+        typer.echo(str(path), err=True)
+
+
+def _chosen(data: Path | None, sets: str | None) -> list[ChoiceData]:
+    """The data sets asked for: a user's own table, or some of the known ones."""
+    if data is not None:
+        if sets is not None:
+            raise ValueError("--sets: expected none together with --data, got both")
+        return [own_table(data)]
+    names = sets.split(",") if sets else list(REAL_SETS)
+    unknown = [name for name in names if name not in REAL_SETS]
+    if unknown:
+        raise ValueError(f"--sets: expected some of {', '.join(REAL_SETS)}, got {unknown[0]!r}")
+    return [REAL_SETS[name]() for name in names]

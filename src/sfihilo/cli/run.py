@@ -1,0 +1,339 @@
+"""`sfihilo session run`: one person's session in one terminal.
+
+Every step is written by the durable Session before the next screen is shown, so the loop can end at
+any moment (Ctrl-C, a closed terminal, a kill) and goes on from the record.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from sfihilo.cli.begin import begin, read_space
+from sfihilo.cli.command import lab_at, session_at
+from sfihilo.cli.operator import is_short
+from sfihilo.cli.output import Output, errors
+from sfihilo.cli.screens import (
+    END,
+    KEYS,
+    Action,
+    Stage,
+    Walk,
+    action_of,
+    clock,
+    help_lines,
+    hint,
+    outcome_prompt,
+    place_prompt,
+    read_outcome,
+    screen,
+    stage_of,
+)
+from sfihilo.cli.steps import last_policy
+from sfihilo.cli.terminal import Terminal
+from sfihilo.cli.values import parse_choice, parse_number
+from sfihilo.cli.views import advice_tables
+from sfihilo.experiment.log.errors import DamagedError, LogError
+from sfihilo.experiment.session.session import Session
+from sfihilo.experiment.session.trial import Trial
+
+LINES_PER_LARGE_NUMBER, OTHER_LINES = 4, 8
+STORED = "Everything is stored. 'sfihilo session run' goes on from here."
+
+
+def run_session(
+    space: Path | None,
+    participant: str | None,
+    seconds: float,
+    seed: int | None,
+    name: str | None,
+    db: Path,
+    actor: str | None,
+) -> None:
+    """Open or begin the session, run the loop, and say how to go on."""
+    with _opened(space, participant, seed, name, db, actor) as session:
+        with _orderly_signals():
+            try:
+                SessionLoop(session, Terminal(), seconds).run()
+            except KeyboardInterrupt:
+                typer.echo(f"\nStopped. {STORED}")
+                raise typer.Exit(130) from None
+        typer.echo(f"Left. {STORED}")
+
+
+@contextmanager
+def _opened(
+    space: Path | None,
+    participant: str | None,
+    seed: int | None,
+    name: str | None,
+    db: Path,
+    actor: str | None,
+) -> Iterator[Session]:
+    """A new session, or the one that is meant; a participant's open session is continued."""
+    if space is None:
+        with session_at(db, name or participant, actor) as session:
+            yield session
+        return
+    with errors():
+        if participant is None:
+            raise ValueError("--participant: expected a code together with a space file")
+        unfinished = _unfinished(space, participant, name, db)
+    if unfinished is not None:
+        typer.echo(f"Goes on with {unfinished}, which is open ('session new' begins another).")
+        with session_at(db, unfinished, actor) as session:
+            yield session
+        return
+    with begin(space, participant, db, seed=seed, name=name, actor=actor) as (session, _):
+        typer.echo(f"Session {session.id} begun in {db} (seed {session.record.seed}).")
+        yield session
+
+
+def _unfinished(space: Path, participant: str, name: str | None, db: Path) -> str | None:
+    """The participant's open session in this space, if there is one; raises if it differs."""
+    described, _, _ = read_space(space)
+    if not db.exists():
+        return None
+    with lab_at(db) as lab:
+        records = [lab.record(found) for found in lab.sessions()]
+    theirs = [
+        record
+        for record in records
+        if record.participant == participant
+        and not record.closed
+        and name in (None, record.session)
+    ]
+    if not theirs:
+        return None
+    if len(theirs) > 1:
+        names = ", ".join(record.session for record in theirs)
+        raise ValueError(f"{participant} has several open sessions: {names}. Give --session NAME")
+    if theirs[0].space.to_dict() != described.to_dict():
+        raise ValueError(
+            f"{theirs[0].session} is open with another space than {space}: close it first "
+            f"('session close --session {theirs[0].session}'), or run it without a space file"
+        )
+    return theirs[0].session
+
+
+@contextmanager
+def _orderly_signals() -> Iterator[None]:
+    """A terminated process restores the terminal; what was acknowledged is stored already."""
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    wanted = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+    before = {number: signal.signal(number, leave) for number in wanted if number is not None}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@dataclass
+class SessionLoop:
+    """Shows what the session waits for, reads a key, does it, until the operator leaves."""
+
+    session: Session
+    terminal: Terminal
+    seconds: float
+    walk: Walk | None = None
+
+    def run(self) -> None:
+        """The whole loop."""
+        record = self.session.record
+        if record.current is not None and not record.interrupted and not record.closed:
+            self.session.ask()  # gives the open trial, and notices a long break
+        shown: object = None
+        while True:
+            record = self.session.record
+            stage = stage_of(record, self.walk)
+            now = (stage, record.number)
+            if now != shown:
+                self._show(stage)
+                shown = now
+            try:
+                action = self._action(stage)
+                if action == "leave":
+                    return
+                if action is not None:
+                    self._act(action, stage)
+            except DamagedError:
+                raise
+            except (ValueError, LogError) as error:
+                self.terminal.show(f"error: {error}")
+
+    def _show(self, stage: Stage) -> None:
+        record = self.session.record
+        needed = LINES_PER_LARGE_NUMBER * len(record.space.free) + OTHER_LINES
+        lines = screen(record, stage, large=self.terminal.has_lines(needed))
+        if lines:
+            self.terminal.show("")
+            self.terminal.heading(lines[0])
+            self.terminal.show(*lines[1:])
+        self.terminal.show(*hint(stage))
+        self.terminal.discard()
+
+    def _action(self, stage: Stage) -> Action | None:
+        """What the operator wants; at the outcomes, the values themselves are read and stored."""
+        if stage == "measuring":
+            return self._measure()
+        if stage == "walking":
+            return self._walked()
+        key = self.terminal.key()
+        return None if key is None else action_of(stage, key)
+
+    def _walked(self) -> Action:
+        """Count the walk until its time is over or a key is pressed."""
+        walk = self.walk
+        assert walk is not None
+        while True:
+            gone = time.monotonic() - walk.began
+            left = self.seconds - gone if self.seconds else 1.0
+            if left <= 0:
+                self.terminal.status(f"Walked {clock(self.seconds)}.")
+                self.terminal.bell()
+                return "finish"
+            total = f" of {clock(self.seconds)}" if self.seconds else ""
+            self.terminal.status(f"Walking {clock(gone)}{total} ")
+            key = self.terminal.key(min(left, 1.0))
+            if key is not None:
+                self.terminal.show("")
+                return action_of("walking", key)
+
+    def _measure(self) -> Action | None:
+        """Ask for each outcome and store them; a typed key of this stage is an action instead."""
+        space = self.session.record.space
+        values: dict[str, float | None] = {}
+        try:
+            for name, outcome in space.outcomes.items():
+                while name not in values:
+                    text = self.terminal.line(outcome_prompt(name, outcome))
+                    if text.strip().lower() in KEYS["measuring"] or text == END:
+                        return action_of("measuring", text if text == END else text.strip())
+                    try:
+                        values[name] = read_outcome(space, name, text)
+                    except ValueError as error:
+                        self.terminal.show(f"error: {error}")
+        except KeyboardInterrupt:
+            if values:
+                words = ", ".join(f"{name}={value}" for name, value in values.items())
+                self.terminal.show("", f"Not stored, since some outcomes were not entered: {words}")
+            raise
+        trial = self._trial()
+        measured = self.session.measure(trial, values)
+        self.terminal.show(*(f"warning: {warning}" for warning in measured.warnings))
+        self.session.prepare()  # computes the next settings while the person thinks
+        return None
+
+    def _act(self, action: Action, stage: Stage) -> None:
+        if action in ("new", "previous", "same", "cannot"):
+            self.session.choose(self._trial(), parse_choice(action))
+            return
+        if action == "help":
+            self.terminal.show(*help_lines(stage))
+            return
+        steps: dict[Action, Callable[[], Any]] = {
+            "ask": self._ask,
+            "start": self._start,
+            "walk": self._walk_again,
+            "finish": self._finish,
+            "undo": self._undo,
+            "veto": self._veto,
+            "abort": self._abort,
+            "place": self._place,
+            "break": self._break,
+            "resume": self.session.resume,
+            "advice": self._advice,
+        }
+        steps[action]()
+
+    def _trial(self) -> Trial:
+        trial = self.session.record.current
+        if trial is None:
+            raise ValueError("this trial is over: somebody else continued the session")
+        return trial
+
+    def _ask(self) -> None:
+        with Output().progress("Computing the next settings"):
+            self.session.ask()
+
+    def _start(self) -> None:
+        trial = self.session.start(self._trial())
+        self.walk = Walk(trial.number, time.monotonic())
+
+    def _walk_again(self) -> None:
+        trial = self._trial()
+        self.session.note(f"trial {trial.number}: walked again from the beginning")
+        self.walk = Walk(trial.number, time.monotonic())
+
+    def _finish(self) -> None:
+        walk = self.walk or Walk(self._trial().number, time.monotonic())
+        self.walk = replace(walk, trial=self._trial().number, over=True)
+
+    def _undo(self) -> None:
+        event = self.session.undo()
+        self.terminal.show(f"Undone: {event.kind} of trial {event.body.get('trial')}.")
+        if event.kind == "started":
+            self.walk = None
+
+    def _veto(self) -> None:
+        trial = self._trial()
+        why = self._text("Why are these settings refused? ")
+        pain = self._yes("Because of pain? (y/n) ")
+        self.session.veto(trial, why, pain=pain)
+
+    def _abort(self) -> None:
+        trial = self._trial()
+        why = self._text("Why does this trial end early? ")
+        pain = self._yes("Because of pain? (y/n) ")
+        self.session.abort(trial, why, pain=pain)
+
+    def _place(self) -> None:
+        record = self.session.record
+        last = last_policy(record)[1]
+        policy = {}
+        for name in record.space.free:
+            text = self._text(place_prompt(record, name))
+            policy[name] = last[name] if not text and name in last else parse_number(text, name)
+        self.session.place(policy)
+        self.terminal.show("The place of the device is recorded.")
+
+    def _break(self) -> None:
+        record = self.session.record
+        text = self._text("How many minutes? (Enter: not known) ")
+        minutes = parse_number(text, "minutes") if text.strip() else None
+        if is_short(record, minutes):
+            self.session.note(f"short break of {text.strip()} minutes")
+            self.terminal.show("The short break is noted; no condition is repeated after it.")
+            return
+        self.session.interrupt()
+        self.walk = None
+
+    def _advice(self) -> None:
+        with Output().progress("Computing the advice"):
+            advice = self.session.recommend()
+        advice_tables(Output(), self.session.record, advice)
+
+    def _text(self, prompt: str) -> str:
+        """A line of text; raises where the operator ends the input instead."""
+        text = self.terminal.line(prompt)
+        if text == END:
+            raise ValueError("nothing was entered, so nothing was done")
+        return text.strip()
+
+    def _yes(self, prompt: str) -> bool:
+        while True:
+            answer = self._text(prompt).lower()
+            if answer[:1] in ("y", "n"):
+                return answer.startswith("y")
+            self.terminal.show("error: expected y or n")

@@ -1,0 +1,143 @@
+"""Where the device may be, derived from the whole history of a session.
+
+The invariant: every event that could have moved the device adds the place that it could have moved
+it to; only an event that proves a place removes the others; undo never removes a possible place.
+
+* A policy that was shown may have been applied since, whether or not `start` was recorded. Only a
+  veto says that it was not.
+* `placed` proves a place. `started` does not: it is written before the device moves, and the device
+  may fail. An outcome or an answer proves that the trial was walked, but it is about the past: it
+  proves the present place only if, since the trial was shown, nobody gave another place and nothing
+  of another trial was taken back.
+* An event that was undone proves nothing, but the place that it names stays possible. A trial that
+  undo opens again may be applied again.
+* Events about earlier trials (a late correction) do not concern the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sfihilo.experiment.log.event import Event
+from sfihilo.experiment.space.space import Policy
+
+TRIAL_MADE = frozenset({"asked", "suggested"})
+CORRECTIONS = frozenset({"withdrawn", "redone"})  # `withdrawn` also names a trial: see corrects
+ENDS_THE_WALK = frozenset({"measured", "aborted", "withdrawn", "amended"})
+
+
+def corrects(event: Event) -> bool:
+    """Whether the event takes another one back or restores it."""
+    return event.kind in CORRECTIONS and "event" in event.body
+
+
+def taken_back(events: Sequence[Event]) -> frozenset[int]:
+    """Numbers of the events that were undone and not redone."""
+    undone: set[int] = set()
+    for event in events:
+        if corrects(event):
+            change = undone.add if event.kind == "withdrawn" else undone.discard
+            change(event.body["event"])
+    return frozenset(undone)
+
+
+def places(events: Sequence[Event], start: Mapping[str, float]) -> tuple[Policy, ...]:
+    """All policies at which the device may be after these events, without duplicates.
+
+    `start` is where the device was before the first trial; empty if that is not known.
+    """
+    undone = taken_back(events)
+    device = _Device(possible=[dict(start)] if start else [])
+    for event in events:
+        device.follow(event, in_force=event.number not in undone)
+    return device.places()
+
+
+@dataclass
+class _Device:
+    """One pass through a history, in the order in which the events were written."""
+
+    possible: list[Policy]
+    shown: int | None = None  # a trial that may be applied at any moment
+    undisturbed: int | None = None  # a trial since which nothing else concerned the device
+    policies: dict[int, Policy] = field(default_factory=dict)
+    started: set[int] = field(default_factory=set)  # trials
+    undone: set[int] = field(default_factory=set)  # trials, at this point of the history
+    over: set[int] = field(default_factory=set)  # trials whose walk has ended
+    trial_of: dict[int, int] = field(default_factory=dict)  # event number -> trial
+
+    def places(self) -> tuple[Policy, ...]:
+        """What is possible now, including the trial that is shown."""
+        if self.shown is not None:
+            self._add(self.shown)
+        return tuple(self.possible)
+
+    def follow(self, event: Event, *, in_force: bool) -> None:
+        """Take one more event into account; `in_force` says whether it was not undone later."""
+        if event.kind == "placed":
+            self.possible, self.undisturbed = [dict(event.body["policy"])], None
+        elif event.kind in TRIAL_MADE:
+            self._show(event)
+        elif corrects(event):
+            self._correct(event)
+        elif event.kind != "refused" and event.body.get("trial") is not None:
+            self.trial_of[event.number] = event.body["trial"]
+            self._act(event, in_force)
+
+    def _newest(self) -> int | None:
+        return next((n for n in reversed(self.policies) if n not in self.undone), None)
+
+    def _add(self, trial: int) -> None:
+        if self.policies[trial] not in self.possible:
+            self.possible.append(self.policies[trial])
+
+    def _show(self, event: Event) -> None:
+        if self.shown is not None:
+            self._add(self.shown)
+        number = event.body["trial"]
+        self.policies[number] = dict(event.body["policy"])
+        self.trial_of[event.number] = self.shown = self.undisturbed = number
+
+    def _correct(self, event: Event) -> None:
+        target = event.body["event"]
+        trial, before = self.trial_of[target], self._newest()
+        if event.body["kind"] in TRIAL_MADE:
+            change = self.undone.add if event.kind == "withdrawn" else self.undone.discard
+            change(trial)
+        after = self._newest()
+        if trial not in (before, after):
+            return
+        self._add(trial)
+        if trial != after:
+            self.shown = None
+        elif trial not in self.over:
+            self.shown = trial  # it may be open again
+        if not trial == before == after == self.undisturbed:
+            self.undisturbed = None
+
+    def _act(self, event: Event, in_force: bool) -> None:
+        trial = event.body["trial"]
+        if trial != self._newest() or trial in self.over:
+            return
+        if event.kind in ("vetoed", "lifted"):
+            self.shown = None
+            return
+        self._add(trial)
+        if not in_force:
+            return
+        if event.kind == "started":
+            self.started.add(trial)
+        if trial == self.undisturbed and _says_walked(event, trial in self.started):
+            self.possible = [self.policies[trial]]
+        if event.kind in ENDS_THE_WALK and (event.kind != "amended" or "outcome" in event.body):
+            self.over.add(trial)
+            self.shown = None
+
+
+def _says_walked(event: Event, started: bool) -> bool:
+    """Whether the trial was walked. A missing outcome may also mean that it was never applied."""
+    if event.kind == "measured":
+        outcome = event.body["outcome"] or {}
+        return started or any(value is not None for value in outcome.values())
+    return event.kind == "chosen" and event.body["choice"] is not None

@@ -1,0 +1,1 @@
+"""How well models predict choices of real people, each person learned alone."""

@@ -1,0 +1,115 @@
+"""Predictions of held-out choices: each person alone, in a fixed order.
+
+For each person, number of answers n and order, a model sees the first n choices of the order and
+predicts the others. Predictions of one (set, people, n) are one file, renamed into place when
+whole; the same command goes on where it was stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from sfihilo.study.people.real import ChoiceData, PersonChoices
+from sfihilo.study.real.models import MODELS, PENALISED
+from sfihilo.study.run.description import preset_digest
+from sfihilo.study.run.engines import Engine
+from sfihilo.study.run.store import write_atomically
+
+People = Literal["development", "confirmation", "all"]
+ANSWERS = (5, 8, 10, 18, 20, 40, 80, 140)
+_LEAST_LEFT = 2  # choices to predict
+_SEED = 19
+_CHUNK = 8  # tasks per message to a worker
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one file holds: predictions for some people of a set after so many answers."""
+
+    data: ChoiceData
+    people: People
+    answers: int
+    orders: int
+
+    @property
+    def name(self) -> str:
+        """Its file's; it changes with the default preset, so that no old predictions are read."""
+        digest = preset_digest("default")
+        return f"{self.data.name}-{self.people}-{self.answers:03d}-{self.orders}-{digest}"
+
+    @property
+    def persons(self) -> list[PersonChoices]:
+        """Those who made enough choices."""
+        chosen: dict[People, tuple[PersonChoices, ...]] = {
+            "development": self.data.development,
+            "confirmation": self.data.confirmation,
+            "all": self.data.people,
+        }
+        least = self.answers + _LEAST_LEFT
+        return [person for person in chosen[self.people] if len(person) >= least]
+
+
+def parts(data: ChoiceData, people: People, orders: int) -> list[Part]:
+    """The parts of a data set in which anybody made enough choices."""
+    every = (Part(data, people, answers, orders) for answers in ANSWERS)
+    return [part for part in every if part.persons]
+
+
+def predict_all(
+    todo: Sequence[Part], folder: Path, workers: int | None, note: Callable[[str, int, int], None]
+) -> pd.DataFrame:
+    """Predictions of all parts, computed where they are not in the folder yet."""
+    tables = []
+    with Engine(workers=workers).start() as executor:
+        for part in todo:
+            path = folder / f"{part.name}.parquet"
+            if not path.exists():
+                work = [
+                    (person, part.answers, order, part.people == "development")
+                    for person in part.persons
+                    for order in range(part.orders)
+                ]
+                rows = []
+                for done, table in enumerate(
+                    executor.map(_predict, *zip(*work, strict=True), chunksize=_CHUNK), start=1
+                ):
+                    rows.append(table)
+                    note(part.name, done, len(work))
+                write_atomically(path, pd.concat(rows).to_parquet(index=False))
+            table = pd.read_parquet(path)
+            labels = {"set": part.data.name, "people": part.people, "answers": part.answers}
+            tables.append(table.assign(**labels))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _predict(person: PersonChoices, answers: int, order: int, penalised: bool) -> pd.DataFrame:
+    """Columns model, person, order, predicted, label: one row per model and held-out choice."""
+    return pd.concat(_predictions(person, answers, order, penalised))
+
+
+def _predictions(
+    person: PersonChoices, answers: int, order: int, penalised: bool
+) -> Iterator[pd.DataFrame]:
+    rows = np.random.default_rng([_SEED, order, len(person)]).permutation(len(person))
+    seen, new = rows[:answers], rows[answers:]
+    new = new[person.labels[new] != 0]  # what "same" should be predicted is not defined
+    known = PersonChoices(
+        person.person, person.first[seen], person.second[seen], person.labels[seen]
+    )
+    for name, model in {**MODELS, **(PENALISED if penalised else {})}.items():
+        predicted = model(known, person.first[new], person.second[new])
+        yield pd.DataFrame(
+            {
+                "model": name,
+                "person": person.person,
+                "order": order,
+                "predicted": predicted,
+                "label": person.labels[new],
+            }
+        )

@@ -1,0 +1,65 @@
+"""Tables, figure and page of the predictions for real people.
+
+<out>/units/*.parquet     predictions, one file per (set, people, answers); not committed
+<out>/people.csv.gz       one row per person: log loss and accuracy of each model
+<out>/summary.csv         one row per (set, people, answers, model)
+<out>/real_people.png     figure
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from sfihilo.study.figures import style
+from sfihilo.study.figures.real_people import real_people
+from sfihilo.study.real.models import MODELS, WORDS
+from sfihilo.study.real.summary import by_person, summary
+
+_KEYS = ["set", "people"]
+_SHOWN = ["log_loss", "log_loss_gap", "log_loss_gap_error", "accuracy", "ece", "slope"]
+
+
+def update(predictions: pd.DataFrame, out: Path) -> pd.DataFrame:
+    """Write the tables with these predictions in the place of older ones; returns their summary."""
+    out.mkdir(parents=True, exist_ok=True)
+    table = summary(predictions)
+    _replace(table, out / "summary.csv")
+    _replace(by_person(predictions), out / "people.csv.gz")
+    return table
+
+
+def _replace(table: pd.DataFrame, path: Path) -> None:
+    """The file with all rows of these sets and people replaced."""
+    if path.exists():
+        before = pd.read_csv(path)
+        fresh = set(zip(*(table[key] for key in _KEYS), strict=True))
+        rows = zip(*(before[key] for key in _KEYS), strict=True)
+        kept = before[[row not in fresh for row in rows]]
+        table = pd.concat([kept, table], ignore_index=True)
+    order = table.sort_values([*_KEYS, "answers"], kind="stable")
+    # Without its time of writing, the same table is the same bytes.
+    options = {"method": "gzip", "mtime": 0} if path.suffix == ".gz" else None
+    order.to_csv(path, index=False, float_format="%.5g", compression=options)
+
+
+def write(out: Path, page: Path | None) -> list[Path]:
+    """Draw the figure and write the page from the stored tables."""
+    from sfihilo.study.real.page import write_page
+
+    table = pd.read_csv(out / "summary.csv")
+    written = [out / "summary.csv", out / "people.csv.gz"]
+    written.append(style.write_png(real_people(table), out, "real_people", dots=200))
+    if page is not None:
+        written.append(write_page(table, out, page))
+    return written
+
+
+def as_text(table: pd.DataFrame) -> str:
+    """The summary for a terminal."""
+    shown = table[table["model"].isin(MODELS)]
+    names = shown["model"].map(WORDS).str.replace("`", "")
+    columns = ["set", "people", "answers", "persons"]
+    text = shown[columns].assign(model=names).join(shown[[*_SHOWN, "worse_than_coin"]].round(3))
+    return str(text.to_string(index=False))

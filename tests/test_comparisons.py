@@ -1,0 +1,76 @@
+"""The reward from a plain table, against the loop told the same comparisons."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sfihilo import Response, Settings, begin, reward_from_comparisons, tell
+from sfihilo.history import FloatArray, Query
+from sfihilo.inverse import RewardAverage, RewardPosterior
+from sfihilo.learner import State
+
+
+def told(settings: Settings, outcomes: FloatArray, weights: FloatArray) -> State:
+    """A session in which consecutive outcomes are compared."""
+    state = begin(replace(settings, policy_dim=1, outcome_dim=outcomes.shape[1]), seed=3)
+    for round, outcome in enumerate(outcomes):
+        anchor = state.history.anchor
+        choice = None
+        if anchor is not None:
+            choice = "previous" if anchor @ weights > outcome @ weights else "new"
+        query = Query(round, np.array([0.5]), anchor)
+        state = tell(state, query, Response(outcome, choice))  # type: ignore[arg-type]
+    return state
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [(Settings(), RewardAverage), (replace(Settings(), average=None), RewardPosterior)],
+    ids=["average", "before"],
+)
+def test_table_of_a_session_predicts_as_the_session(settings: Settings, kind: type) -> None:
+    outcomes = np.random.default_rng(0).uniform(size=(30, 2))  # beyond the first reselection
+    weights = np.array([1.0, -0.5])
+    state = told(settings, outcomes, weights)
+    first, second = outcomes[:-1], outcomes[1:]
+    answers = np.sign((first - second) @ weights)
+    reward = reward_from_comparisons(first, second, answers, settings, seed=3)
+    assert isinstance(reward, kind)
+    some, other = np.random.default_rng(1).uniform(size=(2, 20, 2))
+    expected = state.posterior().preference(some, other)
+    # The session starts each fit from the one before; both are the same optimum.
+    assert reward.preference(some, other) == pytest.approx(expected, abs=0.01)
+    assert np.ptp(expected) > 0.2
+
+
+def test_words_and_numbers_are_the_same_answers() -> None:
+    first, second = np.random.default_rng(0).uniform(size=(2, 3, 2))
+    words = reward_from_comparisons(first, second, ["first", "second", "same"])
+    numbers = reward_from_comparisons(first, second, np.array([1, -1, 0]))
+    assert (words.preference(first, second) == numbers.preference(first, second)).all()
+
+
+def test_no_comparisons_leave_the_prior() -> None:
+    nothing = np.empty((0, 3))
+    some = np.random.default_rng(0).uniform(size=(2, 4, 3))
+    for settings in (Settings(), Settings.paper()):
+        reward = reward_from_comparisons(nothing, nothing, [], settings)
+        assert reward.preference(*some) == pytest.approx(np.full(4, 0.5), abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "answers", "message"),
+    [
+        ([[0.2]], [[1.2]], ["first"], r"second: expected finite numbers in \[0, 1\]"),
+        ([[float("nan")]], [[0.2]], ["first"], "first: expected finite numbers"),
+        ([0.2], [0.3], ["first"], "first: expected one row per comparison"),
+        ([["x"]], [[0.2]], ["first"], "first: expected rows of numbers"),
+        ([[0.2]], [[0.3]], ["left"], "answers: expected first, second, same"),
+        ([[0.2]], [[0.3]], ["first", "second"], "expected as many rows"),
+        ([[0.2]], [[0.3, 0.1]], ["first"], "expected as many rows"),
+    ],
+)
+def test_wrong_tables_are_refused(first: list, second: list, answers: list, message: str) -> None:  # type: ignore[type-arg]
+    with pytest.raises(ValueError, match=message):
+        reward_from_comparisons(first, second, answers)
