@@ -103,7 +103,7 @@ def run_floor(settings: Settings, queries: int, rates: Rates) -> float:
     People, evaluation and what drift adds (64 trials for the grid, new factors) are not in it.
     """
     counts = np.arange(1, queries + 1)
-    needed = _NEEDED[settings.rule]
+    needed = _NEEDED[settings.rule_name]
     rounds = sum(
         seconds
         for count in counts

@@ -108,6 +108,8 @@ def situation_of(state: State, **changes: Any) -> Situation:
         "gap_std": float(np.sqrt(2)) * state.settings.noise.reward,
         "cuts": np.empty(0),
         "random": lambda purpose: generator(state.seed, state.round, purpose),
+        "cuts": state.inverse.grading.cuts(state.settings.grades),
+        "fitted": state.processes,
     }
     return Situation(**{**values, **changes})
 

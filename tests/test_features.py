@@ -7,6 +7,7 @@ import pytest
 
 from sfihilo.history import FloatArray
 from sfihilo.inverse.features import (
+    CombinedFeatures,
     CustomFeatures,
     FeatureMap,
     LinearFeatures,
@@ -150,3 +151,39 @@ def test_own_map_that_is_defined_inside_the_cube_only() -> None:
     features = CustomFeatures(np.sqrt, 2)
     corner = np.array([[0.0, 1.0]])
     assert np.isfinite(features.jacobian(corner)).all()
+
+
+AVERAGED: dict[str, FeatureMap] = {
+    "fourier": fourier_features(40, 3, 0.65, np.random.default_rng(5)),
+    "landmarks": landmark_features(30, 3, 0.65, np.random.default_rng(5)),
+    "linear": LinearFeatures(3),
+    "combined": CombinedFeatures(
+        np.array([0.2, 0.4, 0.3]), landmark_features(30, 3, 0.65, np.random.default_rng(5))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", AVERAGED)
+def test_averaged_features_and_gradients_equal_their_means_over_normal_outcomes(name: str) -> None:
+    features, rng = AVERAGED[name], np.random.default_rng(6)
+    mean, variance = rng.uniform(size=(4, 3)), rng.uniform(0.01, 0.2, (4, 3))
+    weights = rng.standard_normal(features.size)
+    half = rng.standard_normal((20_000, 3))
+    normals = np.concatenate([half, -half])
+    averaged = features.averaged(mean, variance)
+    gradients = features.averaged_gradient(mean, variance, weights)
+    for row in range(4):
+        outcomes = mean[row] + np.sqrt(variance[row]) * normals
+        values, slopes = features(outcomes), features.gradient(outcomes, weights)
+        error = 5 * values.std(axis=0) / 200
+        assert (np.abs(averaged[row] - values.mean(axis=0)) < error + 1e-9).all()
+        error = 5 * slopes.std(axis=0) / 200
+        assert (np.abs(gradients[row] - slopes.mean(axis=0)) < error + 1e-9).all()
+
+
+def test_averaged_own_features_are_those_of_the_mean() -> None:
+    features, rng = CustomFeatures(own_features, 6), np.random.default_rng(6)
+    mean, variance, weights = rng.uniform(size=(4, 2)), np.full((4, 2), 0.1), np.ones(6)
+    assert np.array_equal(features.averaged(mean, variance), own_features(mean))
+    expected = features.gradient(mean, weights)
+    assert np.array_equal(features.averaged_gradient(mean, variance, weights), expected)

@@ -36,7 +36,7 @@ def test_tables_of_the_paper() -> None:
 
 def test_what_the_default_changes() -> None:
     settings = Settings()
-    assert (settings.rule, settings.forward.tuning_cap) == ("global_pairs", 512)
+    assert (settings.rule_name, settings.forward.tuning_cap) == ("global_pairs", 512)
     assert (settings.pairs.balance, settings.pairs.settled) == (0.15, 0.1)
     inverse = settings.inverse
     assert (inverse.features, inverse.inference) == ("landmarks", "variational")
@@ -160,3 +160,25 @@ def test_unknown_entries() -> None:
 def test_missing_entries_are_the_defaults() -> None:
     assert Settings.from_dict({"policy_dim": 3}) == Settings(policy_dim=3)
     assert Settings.from_dict({"inverse": {"samples": 7}}).inverse == InverseSettings(samples=7)
+
+
+def test_goal_chooses_the_rule_unless_one_is_named() -> None:
+    assert Settings(goal="best").rule_name == "best"
+    assert Settings.paper(goal="best").rule_name == "best"
+    assert Settings(goal="best", rule="thompson").rule_name == "thompson"
+    assert Settings.paper().rule_name == "boundary_lookahead"
+    assert dataclasses.replace(Settings(), goal="best").rule_name == "best"
+    assert dataclasses.replace(Settings(goal="best"), goal="understand") == Settings()
+    assert Settings(rule="global_pairs") == Settings()
+    with pytest.raises(ValueError, match="goal: expected understand or best, got 'win'"):
+        Settings(goal="win")  # type: ignore[arg-type]
+
+
+def test_records_name_the_rule_and_only_another_goal() -> None:
+    assert "goal" not in Settings().to_dict()
+    assert Settings().to_dict()["rule"] == "global_pairs"
+    assert Settings.paper().to_dict()["rule"] == "boundary_lookahead"
+    record = Settings(goal="best").to_dict()
+    assert (record["goal"], record["rule"]) == ("best", "best")
+    for settings in (Settings(goal="best"), Settings(goal="best", rule="eubo"), Settings.paper()):
+        assert Settings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from sfihilo.comparisons import reward_from_comparisons
     from sfihilo.feasible import Feasible
     from sfihilo.history import Query, Response
-    from sfihilo.learner import State, ask, begin, explain, recommend, tell
+    from sfihilo.learner import State, ask, begin, explain, recommend, tell, with_goal
     from sfihilo.recall import question
     from sfihilo.recommendation import NothingLearnedError, Recommendation
     from sfihilo.saved import load, save
@@ -32,6 +32,7 @@ __all__ = [
     "reward_from_comparisons",
     "save",
     "tell",
+    "with_goal",
 ]
 
 
@@ -54,6 +55,7 @@ _HOMES = {
     "reward_from_comparisons": "comparisons",
     "save": "saved",
     "tell": "learner",
+    "with_goal": "learner",
 }
 _PARTS = frozenset({"forward", "inverse", "querying", *_HOMES.values()})
 

@@ -18,9 +18,11 @@ from sfihilo import forward as fw
 from sfihilo import inverse as inv
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, Hyperparameters
+from sfihilo.forward.processes import OutcomeProcesses, outcome_processes
 from sfihilo.forward.recency import Decay, recency_weights, require_search, select_with_decay
 from sfihilo.forward.tuning import most_measured, select_hyperparameters
 from sfihilo.history import (
+    FloatArray,
     History,
     Query,
     Response,
@@ -38,7 +40,7 @@ from sfihilo.querying import random as random_policy
 from sfihilo.querying import rule as named_rule
 from sfihilo.recommendation import NothingLearnedError, Recommendation, describe
 from sfihilo.selection import Objective, final_policy
-from sfihilo.settings import Settings
+from sfihilo.settings import Goal, Settings
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -93,6 +95,18 @@ class State:
     def rule_posterior(self) -> RewardPosterior:
         """The Gaussian posterior with this round's samples: what the query rules work with."""
         return self._posterior
+
+    @checked_floats
+    def processes(self) -> OutcomeProcesses:
+        """The outcomes as Gaussian processes: what the seeking rules work with."""
+        return self._processes
+
+    @cached_property
+    def _processes(self) -> OutcomeProcesses:
+        data = self.history.forward_data()
+        weights = executed_weights(self.settings, self.history, self.decay)
+        noise = self.settings.noise.measurement
+        return outcome_processes(data.policies, data.outcomes, noise, weights)
 
     @cached_property
     def _average(self) -> RewardAverage:
@@ -186,9 +200,11 @@ def explain(state: State, feasible: Feasible | None = None) -> Decision:
     feasible = feasible_set(feasible)
     settings, situation = state.settings, situation_of(state, feasible)
     # With nothing to compare with, no comparison can be informative.
-    rule = random_policy if state.history.anchor is None else named_rule(settings.rule)
+    rule = random_policy if state.history.anchor is None else named_rule(settings.rule_name)
     decision = rule(situation)
-    policy = unit_vector(decision.policy, settings.policy_dim, f"policy of rule {settings.rule}")
+    policy = unit_vector(
+        decision.policy, settings.policy_dim, f"policy of rule {settings.rule_name}"
+    )
     feasible.check(policy, situation.previous)
     return decision
 
@@ -212,6 +228,7 @@ def situation_of(state: State, feasible: Feasible) -> Situation:
         gap_std=float(np.sqrt(2)) * settings.noise.reward,
         cuts=state.inverse.grading.cuts(settings.grades),
         random=random,
+        fitted=state.processes,
     )
 
 
@@ -298,6 +315,31 @@ def tell(state: State, query: Query, response: Response) -> State:
         )
         updated = replace(updated, inverse=inverse)
     return updated
+
+
+def with_goal(state: State, goal: Goal) -> State:
+    """Return the same state, asking from now on by the rule of this goal.
+
+    All that was learned stays: both goals learn the same two models and differ only in what they
+    ask. A rule that was named in the settings gives way to the rule of the goal.
+
+    Args:
+        state: what is known so far.
+        goal: "understand" or "best".
+
+    Returns:
+        A `State` of the same round; the given one stays valid.
+
+    Raises:
+        ValueError: the goal is unknown.
+
+    Example:
+        >>> from sfihilo import Settings, begin, with_goal
+        >>> state = with_goal(begin(Settings(policy_dim=2, outcome_dim=3), seed=0), "best")
+        >>> state.settings.rule_name
+        'best'
+    """
+    return replace(state, settings=replace(state.settings, goal=goal, rule=None))
 
 
 def _with_imputed(state: State) -> State:
@@ -437,14 +479,22 @@ def fitted_forward(
 ) -> ForwardBelief:
     """The forward belief of this history, factorised from the beginning."""
     data = history.forward_data()
-    weights = None
-    if decay is not None:
-        weights = recency_weights(
-            data.rounds, len(history), decay, settings.recency.weight_floor
-        )  # eq:app_weighted_krr_system
+    weights = executed_weights(settings, history, decay)
     return fw.fit(
         settings.forward, hyper, settings.noise.measurement, data.policies, data.outcomes, weights
     )
+
+
+def executed_weights(
+    settings: Settings, history: History, decay: Decay | None
+) -> FloatArray | None:
+    """Recency weights of the executed policies, if drift is expected."""
+    if decay is None:
+        return None
+    rounds = history.forward_data().rounds
+    return recency_weights(
+        rounds, len(history), decay, settings.recency.weight_floor
+    )  # eq:app_weighted_krr_system
 
 
 def _reselect(state: State) -> State:

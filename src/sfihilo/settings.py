@@ -9,7 +9,7 @@ import typing
 import warnings
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from sfihilo import querying
 from sfihilo.checks import Checked, within
@@ -21,6 +21,8 @@ from sfihilo.querying import PairSettings, QuerySettings
 from sfihilo.selection import SelectionSettings
 
 Table = TypeVar("Table")
+Goal = Literal["understand", "best"]
+GOALS: tuple[Goal, ...] = get_args(Goal)
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,13 @@ class NoiseSettings(Checked):
 
 # Fields that came later, with the values that mean "as before": stored settings and the digests of
 # results leave them out.
-LATER: dict[str, Any] = {"average": None, "grades": 2, "recall": 1, "recall_noise": 0.0}
+LATER: dict[str, Any] = {
+    "average": None,
+    "grades": 2,
+    "goal": "understand",
+    "recall": 1,
+    "recall_noise": 0.0,
+}
 
 MOST_RECALLED = 5
 
@@ -55,7 +63,9 @@ DEFAULT_INVERSE = InverseSettings(
 class Settings:
     """Without arguments, the default preset; `Settings.paper` is the paper to the letter.
 
+    goal: "understand" learns what this person values, everywhere; "best" seeks a good setting.
     rule: the name of a query rule, or a user's own as "module:function", which must be importable.
+    None, and the goal's own rule by its name, mean the rule of the goal: `rule_name` tells which.
     grades: how many answers the person is offered: 2 (better or worse, and perhaps "same"), 5
     (same, better and much better in either direction) or 7 (slightly, clearly, much).
     recall: how many of the last trials `question` may choose from for the comparison, 1 to 5; 1
@@ -65,7 +75,7 @@ class Settings:
 
     policy_dim: int = 8
     outcome_dim: int = 8
-    rule: str = "global_pairs"
+    rule: str | None = None
     preset: str = "default"
     forward: ForwardSettings = DEFAULT_FORWARD
     recency: RecencySettings = field(default_factory=RecencySettings)
@@ -76,6 +86,7 @@ class Settings:
     selection: SelectionSettings = field(default_factory=SelectionSettings)
     noise: NoiseSettings = field(default_factory=NoiseSettings)
     grades: int = 2
+    goal: Goal = "understand"
     recall: int = 1
     recall_noise: float = 0.0
 
@@ -85,7 +96,11 @@ class Settings:
             if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name}: expected a whole number from 1, got {value!r}")
             object.__setattr__(self, name, int(value))  # NumPy's whole numbers are not JSON's
-        if not isinstance(self.rule, str):
+        if self.goal not in GOALS:
+            raise ValueError(f"goal: expected {' or '.join(GOALS)}, got {self.goal!r}")
+        if self.rule is None or self.rule == own_rule(self.preset, self.goal):
+            object.__setattr__(self, "rule", None)  # so that another goal brings another rule
+        elif not isinstance(self.rule, str):
             raise ValueError(f"rule: expected the name of a rule, got {self.rule!r}")
         if self.grades not in CUTS or isinstance(self.grades, bool):
             raise ValueError(f"grades: expected one of {list(CUTS)}, got {self.grades!r}")
@@ -96,7 +111,12 @@ class Settings:
             raise ValueError(f"recall: expected {expected}, got {self.recall!r}")
         if not 0 <= self.recall_noise < math.inf:
             raise ValueError(f"recall_noise: expected a number from 0, got {self.recall_noise!r}")
-        querying.rule(self.rule)  # an unknown name fails here, not at the first question
+        querying.rule(self.rule_name)  # an unknown name fails here, not at the first question
+
+    @property
+    def rule_name(self) -> str:
+        """The rule that is asked by: the named one, or else that of the goal."""
+        return own_rule(self.preset, self.goal) if self.rule is None else self.rule
 
     @property
     def averaged(self) -> AverageSettings | None:
@@ -108,7 +128,7 @@ class Settings:
     def paper(
         policy_dim: int = 8,
         outcome_dim: int = 8,
-        rule: str = "boundary_lookahead",
+        rule: str | None = None,
         **changes: Any,
     ) -> Settings:
         """The paper's tables to the letter."""
@@ -133,10 +153,11 @@ class Settings:
         return Settings(*args, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, texts and lists."""
+        """Plain numbers, texts and lists; always with the name of the rule."""
+        values = {**dataclasses.asdict(self), "rule": self.rule_name}
         return {
             name: _listed(value) if isinstance(value, dict) else value
-            for name, value in dataclasses.asdict(self).items()
+            for name, value in values.items()
             if name not in LATER or value != LATER[name]  # as it was before there were such
         }
 
@@ -150,6 +171,13 @@ class Settings:
             if values.get(name) is not None:
                 values[name] = _table(kind, values[name], name)
         return _table(Settings, values, "settings")
+
+
+def own_rule(preset: str, goal: Goal) -> str:
+    """The rule that a preset asks by for a goal, unless another one is named."""
+    if goal == "best":
+        return "best"
+    return "boundary_lookahead" if preset == "paper" else "global_pairs"
 
 
 @functools.cache

@@ -80,7 +80,8 @@ def session_options(table: Any, where: str) -> tuple[Settings, Protocol]:
     try:
         settings = replace(
             settings,
-            rule=str(table.get("rule", settings.rule)),
+            rule=table.get("rule", settings.rule),
+            goal=table.get("goal", settings.goal),
             noise=replace(settings.noise, **noise),
         )
         protocol = Protocol(**{name: table[name] for name in PROTOCOL_OPTIONS if name in table})

@@ -45,6 +45,16 @@ class FeatureMap(Protocol):
         """d r_w / d phi, (n, d_outcome): the jacobian times the weights, without the jacobian."""
         ...
 
+    def averaged(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
+        """E z(phi) of independent normal outcomes, (n, m)."""
+        ...
+
+    def averaged_gradient(
+        self, mean: FloatArray, variance: FloatArray, weights: FloatArray
+    ) -> FloatArray:
+        """E d r_w / d phi of independent normal outcomes, (n, d_outcome)."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class FourierFeatures:
@@ -78,6 +88,21 @@ class FourierFeatures:
         angles = outcomes @ self.frequencies.T + self.phases
         slopes = -np.sqrt(2 / self.size) * np.sin(angles) * weights
         return np.asarray(slopes @ self.frequencies)
+
+    def averaged(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
+        return np.asarray(self(mean) * self._shrinkage(variance))
+
+    def averaged_gradient(
+        self, mean: FloatArray, variance: FloatArray, weights: FloatArray
+    ) -> FloatArray:
+        angles = mean @ self.frequencies.T + self.phases
+        slopes = -np.sqrt(2 / self.size) * np.sin(angles) * weights * self._shrinkage(variance)
+        return np.asarray(slopes @ self.frequencies)
+
+    def _shrinkage(self, variance: FloatArray) -> FloatArray:
+        """E cos(a + x) = cos(a) exp(-v / 2) for x ~ N(0, v)."""
+        squares = (self.frequencies**2).T.astype(variance.dtype, copy=False)
+        return np.asarray(np.exp(-0.5 * (variance @ squares)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +143,28 @@ class LandmarkFeatures:
         towards = pull @ self.landmarks - pull.sum(axis=1)[:, None] * outcomes
         return np.asarray(towards / self.length_scale**2)
 
+    def averaged(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
+        kernel = self._averaged_kernel(mean, variance)
+        return np.asarray(kernel @ self.projection.astype(kernel.dtype, copy=False))
+
+    def averaged_gradient(
+        self, mean: FloatArray, variance: FloatArray, weights: FloatArray
+    ) -> FloatArray:
+        pull = self._averaged_kernel(mean, variance)
+        pull = pull * (self.projection @ weights).astype(pull.dtype, copy=False)
+        towards = pull @ self.landmarks.astype(pull.dtype, copy=False)
+        towards -= pull.sum(axis=1)[:, None] * mean
+        return np.asarray(towards / (self.length_scale**2 + variance))
+
+    def _averaged_kernel(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
+        """E k(u, phi) = prod_o l / sqrt(l^2 + v_o) exp(-(m_o - u_o)^2 / (2 (l^2 + v_o)))."""
+        landmarks = self.landmarks.astype(mean.dtype, copy=False)
+        precision = 1 / (self.length_scale**2 + variance)
+        distance = precision @ (landmarks**2).T - 2 * (mean * precision) @ landmarks.T
+        distance += np.sum(mean**2 * precision, axis=1)[:, None]
+        shrinkage = np.log(self.length_scale**2 * precision).sum(axis=1)
+        return np.asarray(np.exp(0.5 * (shrinkage[:, None] - distance)))
+
 
 @dataclass(frozen=True)
 class LinearFeatures:
@@ -137,6 +184,14 @@ class LinearFeatures:
 
     def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
         return np.broadcast_to(weights, outcomes.shape)
+
+    def averaged(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
+        return mean
+
+    def averaged_gradient(
+        self, mean: FloatArray, variance: FloatArray, weights: FloatArray
+    ) -> FloatArray:
+        return self.gradient(mean, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +228,15 @@ class CustomFeatures:
     def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
         return np.asarray(self.jacobian(outcomes) @ weights)
 
+    # A user's map has no known average: its value at the mean stands for it.
+    def averaged(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
+        return self(mean)
+
+    def averaged_gradient(
+        self, mean: FloatArray, variance: FloatArray, weights: FloatArray
+    ) -> FloatArray:
+        return self.gradient(np.clip(mean, 0, 1), weights)
+
 
 @dataclass(frozen=True, eq=False)
 class CombinedFeatures:
@@ -201,6 +265,17 @@ class CombinedFeatures:
     def gradient(self, outcomes: FloatArray, weights: FloatArray) -> FloatArray:
         linear = weights[: len(self.scales)] / self.scales
         return self.curved.gradient(outcomes, weights[len(self.scales) :]) + linear
+
+    def averaged(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
+        scales = self.scales.astype(mean.dtype, copy=False)
+        return np.concatenate([mean / scales, self.curved.averaged(mean, variance)], axis=1)
+
+    def averaged_gradient(
+        self, mean: FloatArray, variance: FloatArray, weights: FloatArray
+    ) -> FloatArray:
+        linear = weights[: len(self.scales)] / self.scales
+        curved = weights[len(self.scales) :]
+        return self.curved.averaged_gradient(mean, variance, curved) + linear
 
 
 def fourier_features(

@@ -88,10 +88,20 @@ class RewardPosterior:
         """beta_s (S,)."""
         return np.exp(np.minimum(self.log_sharpness, LARGEST_LOG_SHARPNESS))
 
+    @property
+    def mean_sharpness(self) -> float:
+        """exp(E eta): what turns rewards into margins."""
+        return float(np.exp(min(self.centre[-1], LARGEST_LOG_SHARPNESS)))
+
+    def draw_weights(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """`count` draws of w, (count, m), other than the `weights`."""
+        normals = rng.standard_normal((self.covariance_root.shape[1], count))
+        return np.asarray(self.mean_weights + (self.covariance_root[:-1] @ normals).T)
+
     @cached_property
     def _scaled(self) -> tuple[FloatArray, FloatArray]:
         """Mean weights and covariance root of the margins, in single precision."""
-        sharpness = np.exp(min(self.centre[-1], LARGEST_LOG_SHARPNESS))
+        sharpness = self.mean_sharpness
         weights, root = sharpness * self.centre[:-1], sharpness * self.covariance_root[:-1]
         return weights.astype(np.float32), root.astype(np.float32)
 

@@ -1,7 +1,8 @@
 """Which policy to ask next: the query rules by name.
 
 A rule is a function Situation -> Decision. `random` and `mutual_information` are the paper's
-baselines, `boundary_lookahead` is its rule, `global_pairs` that of the default preset.
+baselines, `boundary_lookahead` is its rule, `global_pairs` that of the default preset. These
+learn what a person values. `best`, `thompson`, `knowledge_gradient` and `eubo` seek a good setting.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from typing import Any
 
 from sfihilo.checks import named_function
 from sfihilo.querying.baselines import mutual_information, random
+from sfihilo.querying.gradient import knowledge_gradient
 from sfihilo.querying.lookahead import QuerySettings, boundary_lookahead
 from sfihilo.querying.pairs import PairSettings, global_pairs
+from sfihilo.querying.seeking import best, eubo
 from sfihilo.querying.situation import Decision, Rule, Situation
+from sfihilo.querying.thompson import thompson
 
 __all__ = [
     "RULES",
@@ -22,11 +26,15 @@ __all__ = [
     "QuerySettings",
     "Rule",
     "Situation",
+    "best",
     "boundary_lookahead",
+    "eubo",
     "global_pairs",
+    "knowledge_gradient",
     "mutual_information",
     "random",
     "rule",
+    "thompson",
 ]
 
 RULES: dict[str, Rule] = {
@@ -34,6 +42,10 @@ RULES: dict[str, Rule] = {
     "mutual_information": mutual_information,
     "boundary_lookahead": boundary_lookahead,
     "global_pairs": global_pairs,
+    "best": best,
+    "thompson": thompson,
+    "knowledge_gradient": knowledge_gradient,
+    "eubo": eubo,
 }
 
 

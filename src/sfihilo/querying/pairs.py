@@ -205,7 +205,7 @@ def _candidates(situation: Situation, settings: PairSettings) -> FloatArray:
     rows = rng.integers(0, max(len(tried), 1), count)
     reach = rng.choice(settings.moves, count)[:, None]
     moved = tried[rows] + reach * rng.standard_normal((count, situation.policy_dim))
-    return np.concatenate([pool, _kept(situation, moved)])
+    return np.concatenate([pool, situation.kept(moved)])
 
 
 def _neighbours(situation: Situation, settings: PairSettings, starts: FloatArray) -> FloatArray:
@@ -215,11 +215,4 @@ def _neighbours(situation: Situation, settings: PairSettings, starts: FloatArray
         (settings.local_steps * len(starts), situation.policy_dim)
     )
     moved = np.repeat(starts, settings.local_steps, axis=0) + settings.local_radius * steps
-    return _kept(situation, moved)
-
-
-def _kept(situation: Situation, moved: FloatArray) -> FloatArray:
-    """The moved policies, clipped to the box, that are feasible."""
-    lower, upper = situation.feasible.box(situation.policy_dim, situation.previous)
-    inside = np.clip(moved, lower, upper)
-    return inside[situation.feasible.contains(inside, situation.previous)]
+    return situation.kept(moved)

@@ -23,6 +23,7 @@ import numpy as np
 
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief
+from sfihilo.forward.processes import OutcomeProcesses
 from sfihilo.history import FloatArray, IntArray
 from sfihilo.inverse.posterior import RewardPosterior
 from sfihilo.querying.labels import LabelModel
@@ -50,11 +51,17 @@ class Situation:
     gap_std: float
     cuts: FloatArray
     random: Callable[[str], np.random.Generator]
+    fitted: Callable[[], OutcomeProcesses]
 
     @cached_property
     def posterior(self) -> RewardPosterior:
         """Computed when first looked at: not every rule looks."""
         return self.sampled()
+
+    @cached_property
+    def processes(self) -> OutcomeProcesses:
+        """The outcomes as the seeking rules see them; computed when first looked at."""
+        return self.fitted()
 
     @cached_property
     def labels(self) -> LabelModel:
@@ -66,6 +73,12 @@ class Situation:
         return self.feasible.sample(
             count, self.policy_dim, self.random("pool"), self.previous
         )  # eq:app_active_pool
+
+    def kept(self, moved: FloatArray) -> FloatArray:
+        """The moved policies, clipped to the box, that are feasible."""
+        lower, upper = self.feasible.box(self.policy_dim, self.previous)
+        inside = np.clip(moved, lower, upper)
+        return inside[self.feasible.contains(inside, self.previous)]
 
 
 def _no_indices() -> IntArray:

@@ -35,7 +35,7 @@ from sfihilo.study.run.evaluation import (
 )
 from sfihilo.study.run.simulate import interaction
 
-RULES = (Settings().rule, "random")
+RULES = (Settings().rule_name, "random")
 PERSON_SEED = 7
 LOOKS = 15
 POOL = 20_000

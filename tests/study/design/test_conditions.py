@@ -82,7 +82,7 @@ def test_learner_settings_contain_what_a_lab_knows(preset: cs.Preset) -> None:
     condition = replace(TINY, noise_scale=2, missing=1, reward="linear")
     settings = cs.learner_settings(tiny_unit("random", condition=condition, preset=preset))
     assert settings.preset == preset
-    assert settings.rule == "random"
+    assert settings.rule_name == "random"
     assert (settings.policy_dim, settings.outcome_dim) == (2, 1)
     assert (settings.noise.measurement, settings.noise.reward) == (0.10, 0.04)
     assert settings.inverse.features == "linear"
@@ -117,7 +117,7 @@ def test_own_rules_and_reward_models_get_their_own_keys() -> None:
 def test_a_preset_asks_by_its_own_rule() -> None:
     rows = panels.panel_rows(["A", "F"])
     assert panels.for_preset(rows, "paper") == rows
-    own = Settings().rule
+    own = Settings().rule_name
     assert [row.rules for row in panels.for_preset(rows, "default")] == [
         ("random", "mutual_information", own),
         (own,),

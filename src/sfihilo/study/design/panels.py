@@ -19,7 +19,7 @@ RANDOM, INFORMATION, LOOKAHEAD = "random", "mutual_information", "boundary_looka
 RULES = (RANDOM, INFORMATION, LOOKAHEAD)
 GLOBAL_PAIRS = "global_pairs"  # the default preset's own, in the place of Boundary Lookahead
 KNOWN_RULES = (*RULES, GLOBAL_PAIRS)
-PRESET_RULES = {"paper": Settings.paper().rule, "default": Settings().rule}
+PRESET_RULES = {"paper": Settings.paper().rule_name, "default": Settings().rule_name}
 
 TEN = Condition("d10", policy_dim=10, outcome_dim=10)
 

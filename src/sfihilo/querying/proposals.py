@@ -1,0 +1,68 @@
+"""Policies that the seeking rules compare, and how they improve on the best of them.
+
+Notation
+--------
+tried       tau_1 ... tau_t   executed policies
+value       r(tau)            what a rule maximises, policies (n, d_policy) -> (n,)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sfihilo.history import FloatArray
+from sfihilo.querying.ranking import top
+from sfihilo.querying.situation import Situation
+
+_RADII = (0.03, 0.08, 0.2)
+_CLIMB_RADII = (0.1, 0.05, 0.025, 0.0125)
+_CLIMB_STARTS = 4
+_CLIMB_STEPS = 16
+_MOVED_SHARES = (0.3, 0.6, 1.0)
+
+
+def everywhere(
+    situation: Situation, rng: np.random.Generator, wide: int = 700, moved: int = 250
+) -> FloatArray:
+    """Policies over the feasible set, executed ones, and executed ones moved a little."""
+    pool = situation.feasible.sample(wide, situation.policy_dim, rng, situation.previous)
+    tried = situation.forward.policies
+    if situation.feasible.choices is not None or len(tried) == 0:
+        return pool
+    centres = tried[rng.integers(0, len(tried), moved)]
+    steps = rng.choice(_RADII, moved)[:, None] * rng.standard_normal(centres.shape)
+    again = tried[situation.feasible.contains(tried, situation.previous)]
+    return np.concatenate([pool, again, situation.kept(centres + steps)])
+
+
+def inside_box(
+    situation: Situation, centres: FloatArray, half: float, rng: np.random.Generator, count: int
+) -> FloatArray:
+    """About `count` policies in boxes of this half-width around the centres.
+
+    Of some policies only a few coordinates are moved: in many dimensions a policy that differs in
+    all of them is far away, however narrow the box.
+    """
+    near = np.repeat(centres, -(-count // len(centres)), axis=0)
+    moved = rng.random(near.shape) < rng.choice(_MOVED_SHARES, len(near))[:, None]
+    return situation.kept(near + half * moved * rng.uniform(-1, 1, near.shape))
+
+
+def climb(
+    situation: Situation,
+    value: Callable[[FloatArray], FloatArray],
+    pool: FloatArray,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """The pool with shrinking random steps from its best policies added, and all their values."""
+    values = value(pool)
+    if situation.feasible.choices is not None:
+        return pool, values
+    for radius in _CLIMB_RADII:
+        best = np.repeat(pool[top(values, _CLIMB_STARTS)], _CLIMB_STEPS, axis=0)
+        near = situation.kept(best + radius * rng.standard_normal(best.shape))
+        if len(near):
+            pool, values = np.concatenate([pool, near]), np.append(values, value(near))
+    return pool, values

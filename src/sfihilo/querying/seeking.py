@@ -1,0 +1,54 @@
+"""Rules that seek a good setting for this person (docs/best-setting.md has their measurements)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtr
+
+from sfihilo.history import FloatArray
+from sfihilo.querying.gradient import knowledge_gradient
+from sfihilo.querying.proposals import climb, everywhere
+from sfihilo.querying.situation import Decision, Situation
+from sfihilo.querying.thompson import local_thompson
+from sfihilo.querying.valuation import Valuation
+
+# Half-width of the box that Thompson sampling searches, times the number of settings.
+_BOX = 2.0
+
+
+def best(situation: Situation) -> Decision:
+    """The knowledge gradient and local Thompson sampling in turn.
+
+    The knowledge gradient finds a good region soon and may stay in a wrong one; Thompson sampling
+    goes on trying whatever might be better.
+    """
+    if len(situation.forward.policies) % 2:
+        return knowledge_gradient(situation)
+    return local_thompson(situation, min(1.0, _BOX / situation.policy_dim))
+
+
+def eubo(situation: Situation) -> Decision:
+    """The policy of the largest expected utility of the best option (Lin et al. 2022).
+
+    Of the last outcome and the next one, the person keeps the better: with a margin g ~ N(m, V)
+    under the epistemic belief about outcome and reward,
+
+        E max(r(phi), r(bar phi_t)) - E r(bar phi_t) = E max(g, 0) = m Phi(m / s) + s n(m / s),
+        s = sqrt(V), n the standard normal density
+    """
+    rng = situation.random("eubo")
+    anchor = situation.posterior.features(situation.anchor[None].astype(np.float32))
+
+    def value(policies: FloatArray) -> FloatArray:
+        mean, deviation = Valuation.of(situation, policies).margin(anchor)
+        return expected_positive(mean, deviation)
+
+    pool, values = climb(situation, value, everywhere(situation, rng), rng)
+    return Decision(policy=pool[int(np.argmax(values))], pool=pool, scores=values)
+
+
+def expected_positive(mean: FloatArray, deviation: FloatArray) -> FloatArray:
+    """E max(g, 0) of g ~ N(mean, deviation^2)."""
+    standard = mean / deviation
+    density = np.exp(-0.5 * standard**2) / np.sqrt(2 * np.pi)
+    return np.asarray(mean * ndtr(standard) + deviation * density)
