@@ -106,7 +106,6 @@ def situation_of(state: State, **changes: Any) -> Situation:
         "forward": state.forward,
         "sampled": state.posterior,
         "gap_std": float(np.sqrt(2)) * state.settings.noise.reward,
-        "cuts": np.empty(0),
         "random": lambda purpose: generator(state.seed, state.round, purpose),
         "cuts": state.inverse.grading.cuts(state.settings.grades),
         "fitted": state.processes,
