@@ -86,6 +86,16 @@ def test_amending_an_open_trial_adds_its_place(session: Session) -> None:
         session.suggest({"x": 4.5})
 
 
+def test_trial_started_after_its_outcome_was_amended_adds_its_place(session: Session) -> None:
+    """Found by the oracle: the outcome was missing, the device placed, then moved."""
+    walk(session, 5.5)
+    trial = session.suggest({"x": 6.0})
+    session.amend(trial, why="late", outcome=None)
+    session.place({"x": 5.0})
+    session.abort(session.start(trial), "enough")
+    assert possible(session) == at(5.0, 6.0)
+
+
 def test_abort_and_two_undos_keep_the_place(session: Session) -> None:
     """Point 3: nobody pressed start, but the device may have moved before the abort."""
     session.abort(session.suggest({"x": 6.0}), "fell")

@@ -118,6 +118,9 @@ class _Device:
 
     def _act(self, event: Event, in_force: bool) -> None:
         trial = event.body["trial"]
+        if event.kind == "started" and trial in self.over:  # an outcome came before the walk
+            self.over.discard(trial)
+            self.shown = trial
         if trial != self._newest() or trial in self.over:
             return
         if event.kind in ("vetoed", "lifted"):
