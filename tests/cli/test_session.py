@@ -187,7 +187,7 @@ def test_wrong_usage_exits_with_2(folder: Path, words: list[str]) -> None:
     [
         ("colour = 1", "expected some of"),
         ("preset = 'best'", "default or paper"),
-        ("rule = 'best'", "best"),
+        ("rule = 'cleverest'", "cleverest"),
         ("break_minutes = 0", "break_minutes"),
         ("break_minutes = 'long'", "break_minutes: expected a number"),
         ("drift = 'yes'", "true or false"),

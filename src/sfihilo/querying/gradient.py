@@ -24,7 +24,7 @@ values linearly, by the slope at the mean outcome.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from sfihilo.forward import sample
 from sfihilo.history import FloatArray, IntArray
@@ -83,7 +83,7 @@ def expected_gain(
     covariance = differences @ posterior.covariance(targets.features)
     spread = np.sqrt(uncertainty.astype(float) + LOGISTIC_STD**2)
     standard = np.clip(margin / spread, -_FARTHEST, _FARTHEST)
-    chosen = ndtr(standard)
+    chosen = scipy.special.ndtr(standard)
     density = np.exp(-0.5 * standard**2) / np.sqrt(2 * np.pi)
     moved = covariance * (density / spread)[:, None]
     before = shifted.reshape(len(flat), -1)

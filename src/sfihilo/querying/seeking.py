@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from sfihilo.history import FloatArray
 from sfihilo.querying.gradient import knowledge_gradient
@@ -51,4 +51,4 @@ def expected_positive(mean: FloatArray, deviation: FloatArray) -> FloatArray:
     """E max(g, 0) of g ~ N(mean, deviation^2)."""
     standard = mean / deviation
     density = np.exp(-0.5 * standard**2) / np.sqrt(2 * np.pi)
-    return np.asarray(mean * ndtr(standard) + deviation * density)
+    return np.asarray(mean * scipy.special.ndtr(standard) + deviation * density)

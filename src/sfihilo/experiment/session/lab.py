@@ -58,10 +58,28 @@ class PlanOptions(TypedDict, total=False):
 
 
 class Lab:
-    """A lab's file, made if there is none; use it in a `with` block.
+    """A lab's file of sessions, made if there is none; use it in a `with` block.
 
-    >>> with Lab("study.db") as lab:                                # doctest: +SKIP
-    ...     session = lab.create(space, "P07")
+    Args:
+        path: the file. It is created for its owner only; keep it off network file systems.
+        read_only: open it for reading; nothing is created or written.
+        actor: who works with it; stored with every event.
+
+    Raises:
+        DamagedError: the file is a log, but not intact; `sfihilo session recover` saves the rest.
+        NotALogError: the file is something else.
+
+    Example:
+        >>> import tempfile
+        >>> from sfihilo.experiment import Lab, Outcome, Parameter, Space
+        >>> space = Space(
+        ...     policy={"torque": Parameter(0, 60, unit="Nm", max_step=15, start=0)},
+        ...     outcomes={"comfort": Outcome(0, 10)},
+        ... )
+        >>> with tempfile.TemporaryDirectory() as folder, Lab(f"{folder}/study.db") as lab:
+        ...     session = lab.create(space, participant="P07", seed=1)
+        ...     print(lab.sessions(), session.ask().policy["torque"] <= 15)
+        ['P07-1'] True
     """
 
     def __init__(

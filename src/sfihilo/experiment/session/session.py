@@ -39,13 +39,26 @@ if TYPE_CHECKING:
 class Session:
     """One person's session in a lab's file; make it with `Lab.create` or `Lab.open`.
 
-    Threads may share a session: a lock is held from reading the record until the event is written.
+    A trial goes ask -> start -> measure -> choose; outcome and answer may come in either order.
+    Every call is on the disk when it returns. Threads may share a session: a lock is held from
+    reading the record until the event is written.
 
-    >>> trial = session.ask()                                       # doctest: +SKIP
-    >>> session.measure(trial, {"metabolic_rate": 4.1, "comfort": 6})   # doctest: +SKIP
-    >>> if trial.asks_choice:                                       # doctest: +SKIP
-    ...     session.choose(trial, "new")
-    >>> session.recommend().policy                                  # doctest: +SKIP
+    Example:
+        >>> import tempfile
+        >>> from sfihilo.experiment import Lab, Outcome, Parameter, Space
+        >>> space = Space(
+        ...     policy={"torque": Parameter(0, 60, unit="Nm", max_step=15, start=0)},
+        ...     outcomes={"comfort": Outcome(0, 10)},
+        ... )
+        >>> with tempfile.TemporaryDirectory() as folder, Lab(f"{folder}/study.db") as lab:
+        ...     session = lab.create(space, participant="P07", seed=1)
+        ...     for comfort in (6, 7):
+        ...         trial = session.ask()
+        ...         trial = session.measure(trial, {"comfort": comfort})
+        ...         if trial.asks_choice:
+        ...             trial = session.choose(trial, "new")
+        ...     print(trial.status, session.recommend().policy["torque"] <= 60)
+        complete True
     """
 
     def __init__(
