@@ -35,11 +35,11 @@ from sfihilo.history import (
 from sfihilo.inverse import InverseBelief, Reward, RewardAverage, reward_average
 from sfihilo.inverse.grading import CUTS, answer_bounds, answer_clarity
 from sfihilo.inverse.posterior import RewardPosterior, reward_posterior
-from sfihilo.querying import Decision, Situation
+from sfihilo.querying import SEEKING, Decision, Situation
 from sfihilo.querying import random as random_policy
 from sfihilo.querying import rule as named_rule
 from sfihilo.recommendation import NothingLearnedError, Recommendation, describe
-from sfihilo.selection import Objective, final_policy
+from sfihilo.selection import Objective, ProcessObjective, final_policy
 from sfihilo.settings import Goal, Settings
 
 Arguments = ParamSpec("Arguments")
@@ -422,6 +422,10 @@ def recommend(
     settings, feasible = state.settings, feasible_set(feasible)
     rng = generator(state.seed, state.round, "recommend")
     objective = Objective.of(settings.selection, state.forward, state.posterior(), rng)
+    if settings.rule_name in SEEKING:
+        objective = ProcessObjective(
+            objective.forward, objective.reward, objective.normals, state.processes()
+        )
     policy = final_policy(settings.selection, objective, feasible, settings.policy_dim, rng)
     others = {
         name: unit_vector(other, settings.policy_dim, f"compare_with {name!r}")

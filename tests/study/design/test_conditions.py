@@ -133,8 +133,8 @@ def test_a_condition_is_plain_data() -> None:
         record = json.loads(json.dumps(asdict(condition)))
         assert set(record) == {field.name for field in fields(cs.Condition)}
         record["changes"] = tuple(tuple(change) for change in record["changes"])
-        record["early"] = tuple(record["early"])
-        record["advice_at"] = tuple(record["advice_at"])
+        for name in ("early", "advice", "advice_at"):
+            record[name] = tuple(record[name])
         answering = record.pop("answering")
         answering["thresholds"] = tuple(answering["thresholds"])
         record["answering"] = Answering(**answering)

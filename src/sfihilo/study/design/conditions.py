@@ -46,6 +46,8 @@ class Condition:
     answering: Answering = Answering()
     # Early queries after which predicted answers are evaluated, too.
     early: tuple[int, ...] = ()
+    # Queries after which the recommended policy is evaluated, in place of everything else.
+    advice: tuple[int, ...] = ()
     # Queries after which the reward of the advice is evaluated.
     advice_at: tuple[int, ...] = ()
     # Settings of the learner other than the preset's, by their dotted names.

@@ -19,6 +19,7 @@ from sfihilo.study.people.answering import Answering, graded
 RANDOM, INFORMATION, LOOKAHEAD = "random", "mutual_information", "boundary_lookahead"
 RULES = (RANDOM, INFORMATION, LOOKAHEAD)
 GLOBAL_PAIRS = "global_pairs"  # the default preset's own, in the place of Boundary Lookahead
+BEST = "best"  # the rule of the goal "best"
 KNOWN_RULES = (*RULES, GLOBAL_PAIRS)
 PRESET_RULES = {"paper": Settings.paper().rule_name, "default": Settings().rule_name}
 
@@ -63,6 +64,11 @@ def _choice(name: str, *changes: tuple[str, str | float]) -> Condition:
 
 def _lifelike(name: str, **changes: Any) -> Condition:
     return replace(BASE, name=f"lifelike_{name}", early=(10, 20, 40, 60, 100, 200), **changes)
+
+
+def _advice(policy_dim: int, outcome_dim: int) -> Condition:
+    at = (10, 20, 40, 60, 100, 200)
+    return Condition(f"advice{policy_dim}x{outcome_dim}", policy_dim, outcome_dim, advice=at)
 
 
 ADVICE_AT = (20, 40, 60, 100, 150)
@@ -167,6 +173,27 @@ BEYOND: dict[str, tuple[Row, ...]] = {
             )
         )
     ),
+    # The recommended policy against the best reachable one, for both goals (200 queries).
+    "advice": tuple(
+        Row(condition, (RANDOM, LOOKAHEAD, BEST), place, label)
+        for place, (condition, label) in enumerate(
+            (
+                (_advice(2, 2), "2 settings, 2 outcomes"),
+                (_advice(4, 4), "4 settings, 4 outcomes"),
+                (_advice(4, 6), "4 settings, 6 outcomes"),
+                (_advice(8, 8), "8 settings, 8 outcomes"),
+                (replace(_advice(4, 4), name="advice4x4_linear", shape="linear"), "linear reward"),
+                (
+                    replace(_advice(4, 4), name="advice4x4_optimum", shape="optimum"),
+                    "one optimum inside the range",
+                ),
+                (
+                    replace(_advice(4, 4), name="advice4x4_judgement3", judgement=3.0),
+                    "judgement noise 3x",
+                ),
+            )
+        )
+    ),
     # Of the default preset: other answers, and other trials to compare with.
     "grades": tuple(
         Row(condition, (LOOKAHEAD,), place, label)
@@ -251,6 +278,7 @@ TITLES: dict[str, str] = {
     "choices": "beyond: what the paper leaves open",
     "grades": "beyond: graded answers, and which trial is compared with",
     "lifelike": "beyond: people who are more like real ones",
+    "advice": "beyond: the recommended setting, for both goals",
     "alone": "beyond: the paper preset, one part of the default on at a time",
     "ablation": "beyond: the default preset, one part off at a time",
 }

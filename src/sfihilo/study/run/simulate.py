@@ -19,6 +19,8 @@ The result is a tidy table with one row per (query, metric). Its metrics:
     final_policy_gap                  at the end only
     advice_reward                     clean reward of the recommended policy, after the queries that
                                       a condition names
+
+A condition with `advice` has the metrics of advice.py instead.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from sfihilo.settings import Settings
 from sfihilo.study.analysis.answers import calibration_slope, log_losses
 from sfihilo.study.design.conditions import Unit, derived_seed, learner_settings, simulated_user
 from sfihilo.study.people.users import Experience, SimulatedUser
+from sfihilo.study.run.advice import run_advice_unit
 from sfihilo.study.run.evaluation import (
     HISTOGRAM,
     CalibrationKind,
@@ -59,6 +62,8 @@ def run_unit(unit: Unit) -> pd.DataFrame:
     """Columns query, metric, value: the whole learning curve of one unit."""
     if unit.queries < 1:
         raise ValueError(f"queries: expected at least one query, got {unit.queries}")
+    if unit.condition.advice:
+        return run_advice_unit(unit)
     user = simulated_user(unit)
     held_out = hold_out(user, unit.evaluation)
     stationary = user.outcomes(held_out.policies) if user.initial_map is None else None
