@@ -27,7 +27,7 @@ from sfihilo.experiment.output.advice import Advice
 from sfihilo.experiment.output.text import counted
 from sfihilo.experiment.output.text import hypertext as escape
 from sfihilo.experiment.session.record import Record
-from sfihilo.experiment.session.rounds import heard
+from sfihilo.experiment.session.rounds import used_answers
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.trial import TAKEN_OUT, Trial
 from sfihilo.learner import State
@@ -70,7 +70,7 @@ def report(session: Session) -> str:
 
 def _page(session: Session, record: Record, state: State, last: Event) -> str:
     parts = [f"<h1>Session {escape(record.session)}</h1>", _summary(record)]
-    compared = len(heard(record))
+    compared = len(used_answers(record))
     if record.anchor_trial is None or compared == 0:
         parts.append("<p>Nothing was compared yet: there is nothing to explain.</p>")
     else:
@@ -106,7 +106,7 @@ def _summary(record: Record) -> str:
         f"<p class=quiet>Participant {escape(record.participant)} · opened "
         f"{escape(record.opened[:16].replace('T', ' '))} UTC · {record.status} · "
         f"{counted(len(ended), 'complete trial')} · {counted(answers, 'answer')}, "
-        f"{len(heard(record))} learned from · {counted(record.refused, 'refused input')}</p>"
+        f"{len(used_answers(record))} learned from · {counted(record.refused, 'refused input')}</p>"
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output.text import printable
 from sfihilo.experiment.session.record import TRIAL_MADE, Record, taken_back
-from sfihilo.experiment.session.rounds import heard
+from sfihilo.experiment.session.rounds import used_answers
 from sfihilo.experiment.session.trial import Trial
 
 Row = dict[str, Any]
@@ -160,7 +160,7 @@ def answers_table(record: Record) -> Table:
         Column("choice", "text", "what the person answered", levels=CHOICES),
         Column("learned", "boolean", "whether the learner uses it: both outcomes are known"),
     )
-    used = heard(record)
+    used = used_answers(record)
     rows = tuple(
         {
             **_keys(record, trial),

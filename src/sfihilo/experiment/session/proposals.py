@@ -112,7 +112,7 @@ def _situation(course: Course) -> str:
     """A digest of everything that a proposal depends on."""
     record = course.record
     vetoes = [[veto.round, veto.unit, veto.pain, veto.lifted] for veto in record.vetoes]
-    text = json.dumps([course.names[-1], record.positions, vetoes], sort_keys=True)
+    text = json.dumps([course.names[-1], record.goal_set, record.positions, vetoes], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
