@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from sfihilo.cli.study_options import JsonOption, reported_errors
 from sfihilo.study.people.real import REAL_SETS, ChoiceData, own_table
 
 
@@ -41,9 +42,7 @@ def real(
     page: Annotated[
         Path | None, typer.Option(help="Also write the page in Markdown, e.g. docs/real-people.md.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="For a script instead of a person.")
-    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Predict held-out choices of real people, each person learned alone."""
     from sfihilo.study.real import report
@@ -53,21 +52,17 @@ def real(
         if not as_json and (done == count or done % 100 == 0):
             typer.echo(f"{name}: {done} of {count}", err=True)
 
-    try:
-        chosen = _chosen(data, sets)
+    with reported_errors():
         todo = [
             part
-            for each in chosen
-            for part in parts(each, "all" if data is not None else people.value, orders)
+            for chosen in _chosen(data, sets)
+            for part in parts(chosen, "all" if data is not None else people.value, orders)
         ]
         if not todo:
-            raise ValueError("expected somebody with at least 7 choices, got nobody")
+            raise ValueError("people: expected somebody with at least 7 choices, got nobody")
         predictions = predict_all(todo, out / "units", workers, note)
         table = report.update(predictions, out)
         written = report.write(out, page)
-    except (OSError, ValueError) as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from None
     if as_json:
         typer.echo(json.dumps(json.loads(table.to_json(orient="records")), indent=1))
         return

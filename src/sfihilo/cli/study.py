@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +22,7 @@ from sfihilo.cli.study_options import (
     ResultsOption,
     UnitOptions,
     option_groups,
+    reported_errors,
 )
 from sfihilo.study.design.panels import EVERY_PANEL, TITLES, for_preset
 from sfihilo.study.run import store
@@ -71,22 +71,12 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run what is missing of the study. It can be stopped at any time; run it again to continue."""
-    with _errors():
+    with reported_errors():
         plan = _plan(what, engine, Store(out or what.size.results, what.preset.value))
         if dry_run:
             _show_left(plan, as_json)
         else:
             _show_report(plan, _run(plan), as_json)
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """Reports wrong usage and wrong input in one line, with exit code 2."""
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
 
 
 def _plan(what: UnitOptions, engine: EngineOptions, where: Store) -> Plan:
@@ -144,7 +134,7 @@ def _show_paths(paths: Iterable[Path], as_json: bool) -> None:
 def pack(results: ResultsOption = Path("results"), as_json: JsonOption = False) -> None:
     """Pack the units' files into one small table per condition, which can be committed."""
     folder = results / "units"
-    with _errors():
+    with reported_errors():
         presets = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
         if not presets:
             raise ValueError(f"{folder}: no units here")
@@ -171,7 +161,7 @@ def export_tables(
     as_json: JsonOption = False,
 ) -> None:
     """Write all results as CSV files, one per preset and condition."""
-    with _errors():
+    with reported_errors():
         written = store.export(results, out)
     _show_paths(written, as_json)
 
@@ -182,7 +172,7 @@ def tables(results: ResultsOption = Path("results"), as_json: JsonOption = False
     from sfihilo.study.analysis.measures import Results
     from sfihilo.study.analysis.summary import write_tables
 
-    with _errors():
+    with reported_errors():
         written = write_tables(Results.of(store.read_results(results)), results)
     _show_paths(written, as_json)
 
@@ -197,7 +187,7 @@ def figures(
     from sfihilo.study.analysis.measures import Results
     from sfihilo.study.figures import draw_all
 
-    with _errors():
+    with reported_errors():
         written = draw_all(Results.of(store.read_results(results)), out or results / "figures")
     _show_paths(written, as_json)
 
@@ -211,7 +201,7 @@ def claims(
     """Compare the results with the paper's claims, one by one, on a page in Markdown."""
     from sfihilo.study.analysis.page import write_page
 
-    with _errors():
+    with reported_errors():
         path = write_page(results, out)
     _show_paths([path], as_json)
 
@@ -231,7 +221,7 @@ def compare(
     """Compare two result sets on the same users, with paired statistics."""
     from sfihilo.study.analysis import compare as comparison
 
-    with _errors():
+    with reported_errors():
         table = comparison.compare(first, second, rules)
     typer.echo(comparison.as_json(table) if as_json else comparison.as_text(table))
 

@@ -46,6 +46,7 @@ def real_people(table: pd.DataFrame) -> Figure:
             count = f"{low}" if low == high else f"{low} to {high}"
             style.users_note(grid[0][column], f"{count} {people} people")
             grid[1][column].set_xlabel("answers given")
+            grid[1][column].set_xticks(sorted(set(here["answers"])))
         grid[0][0].set_ylabel("log loss of held-out choices")
         grid[1][0].set_ylabel("log loss minus logit's")
         handles, labels = grid[0][0].get_legend_handles_labels()

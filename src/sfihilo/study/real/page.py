@@ -11,6 +11,7 @@ import pandas as pd
 
 from sfihilo.study.analysis.answers import COIN
 from sfihilo.study.people.real import REAL_SETS, SOURCES
+from sfihilo.study.real.lifelike import lifelike_section
 from sfihilo.study.real.models import (
     LOGIT_PENALTY,
     MODELS,
@@ -97,6 +98,7 @@ def _lines(table: pd.DataFrame, out: Path, page: Path) -> Iterator[str]:
         yield from _everything(named[named["people"] == kind], kind)
     if "development" in kinds:
         yield from _penalties(named[named["people"] == "development"])
+    yield from lifelike_section(out.parent / "lifelike")
     yield from _sources()
     yield _LIMITS
 

@@ -1,0 +1,53 @@
+"""The part of the page about simulated people who are like real ones."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from sfihilo.study.design.panels import panel_rows, preset_rule
+from sfihilo.study.real.lifelike import MEASURES, compared, lifelike_section, lifelike_table
+from sfihilo.study.run.description import describe
+from sfihilo.study.run.store import Store, encode
+from tests.study.tiny import PROVENANCE, tiny_unit
+
+CONDITION = panel_rows(["lifelike"])[2].condition  # judgement noise 6x
+
+
+def stored(folder: Path, user: int, default: float, before: float) -> None:
+    """One unit of the default preset with these values of every measure after 10 queries."""
+    unit = replace(tiny_unit(user=user), condition=CONDITION, preset="default")
+    unit = replace(unit, rule=preset_rule("default"))
+    rows = [(10, name, default) for name in MEASURES]
+    rows += [(10, f"rule_{name}", before) for name in MEASURES]
+    rows.append((16, "preference_error", 0.9))  # a checkpoint without a log loss
+    table = pd.DataFrame(rows, columns=["query", "metric", "value"])
+    Store(folder, "default").write(unit, encode(table, describe(unit, PROVENANCE)))
+
+
+def test_default_and_the_one_before_are_paired_by_person(tmp_path: Path) -> None:
+    for user, (default, before) in enumerate([(0.2, 0.5), (0.3, 0.4), (0.1, 0.3)]):
+        stored(tmp_path, user, default, before)
+    rows = compared(lifelike_table(tmp_path))
+    assert rows["query"].tolist() == [10]
+    row = rows.iloc[0]
+    assert row["people"] == "judgement noise 6x"
+    assert row["users"] == 3
+    assert row["default_log_loss_answer"] == pytest.approx(0.2)
+    assert row["before_log_loss_answer"] == pytest.approx(0.4)
+    assert row["gap_log_loss_answer"] == pytest.approx(-0.2)
+    assert row["gap_error_log_loss_answer"] == pytest.approx(pd.Series([0.3, 0.1, 0.2]).sem())
+    text = "\n".join(lifelike_section(tmp_path))
+    assert "standard errors, not corrected for the number of rows): nowhere." in text
+    assert "0.200; 0.400; not run (−0.200, 0.058)" in text
+
+
+def test_section_names_where_the_default_is_worse(tmp_path: Path) -> None:
+    for user, (default, before) in enumerate([(0.5, 0.2), (0.4, 0.3), (0.45, 0.2)]):
+        stored(tmp_path, user, default, before)
+    assert "judgement noise 6x, 10 (log loss)" in "\n".join(lifelike_section(tmp_path))
+
+
+def test_section_without_results_is_empty(tmp_path: Path) -> None:
+    assert list(lifelike_section(tmp_path)) == []
