@@ -355,11 +355,7 @@ def placed(record: Record, policy: Mapping[str, float], why: str) -> Draft:
     """The operator's statement where the device is; any place within the bounds is possible."""
     require_open(record)
     place = record.space.complete(policy)
-    for name, value in place.items():
-        knob = record.space.policy[name]
-        if not knob.low <= value <= knob.high:
-            unit = f" {knob.unit}" if knob.unit else ""
-            raise ValueError(f"{name}: expected {knob.low} to {knob.high}{unit}, got {value}")
+    record.space.check_bounds(place)
     return Draft("placed", {"policy": place, **_reason(why)})
 
 

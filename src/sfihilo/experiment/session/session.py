@@ -327,12 +327,26 @@ class Session:
         """End the session for good: it can be read, not continued."""
         return self._mark(partial(decide.closed, why=why), key, actor)
 
-    def recommend(self, feasible: Mapping[str, Any] | None = None) -> Advice:
-        """The best policy so far, within the given ranges, with intervals, in physical units."""
+    def recommend(
+        self,
+        feasible: Mapping[str, Any] | None = None,
+        compare_with: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> Advice:
+        """The best policy so far, in physical units, and how sure that is.
+
+        Args:
+            feasible: ranges by name, narrower than the space: `{"torque": (0, 40)}`.
+            compare_with: named policies, such as `{"off": {"torque": 0}}`. `preferred` then has the
+                probability that this person prefers the advice to each of them. What a policy does
+                not name is as in the last trial.
+
+        Raises:
+            NothingLearnedError: no comparison was learned from yet.
+        """
         with self._lock:
             record = self._log.refresh()
             decide.require_functions(record)
-            return advise(record, self._proposer.state(record), feasible)
+            return advise(record, self._proposer.state(record), feasible, compare_with)
 
     def prepare(self) -> None:
         """Compute the next query per possible answer in the background, once it is measured."""
@@ -357,11 +371,15 @@ class Session:
         """Do `trials` trials with the lab's own functions; see `session.loop`."""
         return loop.run(self, apply, measure, choose, trials)
 
-    def report(self, path: str | Path) -> Path:
+    def report(
+        self,
+        path: str | Path,
+        compare_with: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> Path:
         """Write one HTML page about the person: what to set, why, how sure, every trial."""
         from sfihilo.experiment.output.report import write_report
 
-        return write_report(self, Path(path))
+        return write_report(self, Path(path), compare_with)
 
     def trials_table(self) -> Table:
         """One row per trial: what was set, when, who proposed it, how it ended."""
