@@ -13,12 +13,12 @@ from typing import Any, Literal, TypeVar, get_args
 
 from sfihilo import querying
 from sfihilo.checks import Checked, within
+from sfihilo.final_policy import SelectionSettings
 from sfihilo.forward import ForwardSettings
 from sfihilo.forward.recency import RecencySettings
 from sfihilo.inverse import AverageSettings, InverseSettings
 from sfihilo.inverse.grading import CUTS
 from sfihilo.querying import PairSettings, QuerySettings
-from sfihilo.selection import SelectionSettings
 
 Table = TypeVar("Table")
 Goal = Literal["understand", "best"]

@@ -241,7 +241,7 @@ def grades(
     from sfihilo.study.figures import style
     from sfihilo.study.figures.grades import graded_answers
 
-    with _errors():
+    with reported_errors():
         figure = graded_answers(Results.of(store.read_results(results)))
         written = style.write(figure, results / "figures", "graded_answers")
         written.append(write_page(results, out))

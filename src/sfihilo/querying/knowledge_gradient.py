@@ -29,7 +29,7 @@ import scipy
 from sfihilo.forward import sample
 from sfihilo.history import FloatArray, IntArray
 from sfihilo.inverse.posterior import LOGISTIC_STD
-from sfihilo.querying.proposals import climb, everywhere
+from sfihilo.querying.candidates import climb, everywhere
 from sfihilo.querying.ranking import top
 from sfihilo.querying.situation import Decision, Situation
 from sfihilo.querying.valuation import Valuation
