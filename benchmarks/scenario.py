@@ -124,7 +124,7 @@ def next_response(user: SimulatedUser, state: State, repeat: int) -> tuple[Query
 def plain_data(state: State) -> Data:
     """The history in the arrays of the plain transcription."""
     _, policies, outcomes = state.history.forward_data()
-    first, second, labels, _ = state.history.preference_data()
+    first, second, labels, *_ = state.history.preference_data()
     return Data(policies, outcomes, first, second, labels, outcomes[-1])
 
 

@@ -127,10 +127,10 @@ def quick(preset: str, policy_dim: int, outcome_dim: int, rule: str) -> Settings
 def assembled(settings: Settings, hard: Hard) -> State:
     """The state that such a record leads to."""
     start = begin(settings, 0)
-    missing = np.full((1, settings.outcome_dim), np.nan)
-    anchors = np.concatenate([missing, hard.outcomes])[: len(hard.choices)]
+    before = np.arange(len(hard.choices)) - 1
     nothing = np.full_like(hard.outcomes, np.nan)
-    history = History(hard.policies, hard.outcomes, anchors, tuple(hard.choices), nothing)
+    ungraded = (None,) * len(hard.choices)
+    history = History(hard.policies, hard.outcomes, before, tuple(hard.choices), nothing, ungraded)
     pairs = history.preference_data()
     features = start.inverse.features
     differences = inv.difference(features, pairs.anchors, pairs.outcomes)

@@ -24,6 +24,7 @@ ORDER = (
     "recommendation",
     "settings",
     "learner",
+    "recall",
     "comparisons",
     "saved",
     "provenance",

@@ -243,3 +243,34 @@ def test_both_goals_can_be_followed_one_after_the_other() -> None:
     back = with_goal(again, "understand")
     assert back.settings == state_of("global_pairs", 12).settings
     assert np.array_equal(recommend(back).policy, recommend(again).policy)
+
+
+@pytest.mark.parametrize("name", [name for name in SETS if "step" not in name])
+def test_advice_of_a_seeking_goal_is_inside_every_feasible_set(name: str) -> None:
+    advised = recommend(with_goal(state_of(rounds=14), "best"), SETS[name])
+    assert SETS[name].contains(advised.policy[None])[0]
+
+
+def test_advice_of_a_seeking_goal_maximises_the_expected_reward_of_the_processes() -> None:
+    """By Monte Carlo over outcomes: no policy of a fine grid is expected to be better."""
+    state = with_goal(state_of(rounds=20), "best")
+    axis = np.linspace(0, 1, 21)
+    grid = np.array([[x, y] for x in axis for y in axis])
+    policies = np.vstack([recommend(state).policy, grid])
+    belief, reward = state.processes().at(policies), state.posterior()
+    half = np.random.default_rng(0).standard_normal((300, 3))
+    normals = np.concatenate([half, -half])
+    expected = [
+        reward.mean_reward(np.clip(mean, 0, 1) + np.sqrt(variance) * normals).mean()
+        for mean, variance in zip(belief.mean, belief.variance, strict=True)
+    ]
+    spread = np.ptp(expected)
+    assert expected[0] > max(expected[1:]) - 0.01 * spread
+
+
+def test_advice_of_a_seeking_goal_survives_executing_the_same_policies_again() -> None:
+    """Where the forward belief extrapolates from a cluster, the processes return to their prior."""
+    state = begin_with_constant("best")
+    advised = recommend(state)
+    assert np.isfinite([advised.reward_low, advised.reward, advised.reward_high]).all()
+    assert np.isfinite(advised.outcome).all()

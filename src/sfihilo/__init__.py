@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from sfihilo.feasible import Feasible
     from sfihilo.history import Query, Response
     from sfihilo.learner import State, ask, begin, explain, recommend, tell, with_goal
+    from sfihilo.recall import question
     from sfihilo.recommendation import NothingLearnedError, Recommendation
     from sfihilo.saved import load, save
     from sfihilo.settings import Settings
@@ -26,6 +27,7 @@ __all__ = [
     "begin",
     "explain",
     "load",
+    "question",
     "recommend",
     "reward_from_comparisons",
     "save",
@@ -48,6 +50,7 @@ _HOMES = {
     "begin": "learner",
     "explain": "learner",
     "load": "saved",
+    "question": "recall",
     "recommend": "learner",
     "reward_from_comparisons": "comparisons",
     "save": "saved",

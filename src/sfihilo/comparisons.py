@@ -64,8 +64,13 @@ def reward_from_comparisons(
     belief = inv.begin(settings.inverse, features)
     rows = inv.difference(features, ones, others)
     if settings.averaged is not None:  # it fits its own grid to the belief's comparisons
-        bounds = ungraded_bounds(labels)
-        belief = replace(belief, differences=rows, labels=labels, bounds=bounds)
+        belief = replace(
+            belief,
+            differences=rows,
+            labels=labels,
+            bounds=ungraded_bounds(labels),
+            clarity=np.ones(len(labels)),
+        )
         random = partial(generator, seed, len(labels), "average")
         return inv.reward_average(settings.averaged, belief, (ones, others), random)
     for count in range(1, len(labels) + 1):

@@ -5,7 +5,8 @@ Notation
 policies   tau_i       (n, d_policy)   every policy that was executed, in order
 outcomes   phi_i       (n, d_outcome)  what was measured; NaN for each number that was not
 imputed                (n, d_outcome)  the forward belief's mean for what was not; else NaN
-anchors    bar phi_i   (n, d_outcome)  what each was compared with; NaN where there was nothing
+compared_with          (n,)            the round that each was compared with; -1 where none was
+anchors    bar phi_i   (n, d_outcome)  the outcome of that round; NaN where there was none
 labels     I_i         (p,)            +1 the anchor was preferred, -1 the new one, 0 neither
 
 The pair is ordered (anchor, new). This module is the only one that knows what the sign means.
@@ -42,11 +43,16 @@ def generator(seed: int, round: int, purpose: str) -> np.random.Generator:
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """One question: execute `policy`, then compare its outcome with `anchor`."""
+    """One question: execute `policy`, then compare its outcome with `anchor`.
+
+    compared_with: the round whose outcome the anchor is. None with an anchor means the last
+    measured round.
+    """
 
     round: int
     policy: FloatArray
     anchor: FloatArray | None
+    compared_with: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +83,7 @@ class PreferenceData(NamedTuple):
     outcomes: FloatArray
     labels: FloatArray
     strengths: IntArray  # 0 where none was given
+    ages: IntArray  # rounds from the anchor's to the new one's; 1 for the round before
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,19 +96,19 @@ class History:
 
     policies: FloatArray
     outcomes: FloatArray
-    anchors: FloatArray
+    compared_with: IntArray
     choices: tuple[Choice | None, ...]
     imputed: FloatArray
-    strengths: tuple[int | None, ...] = ()
+    strengths: tuple[int | None, ...]
 
     def __post_init__(self) -> None:
-        for record in (self.policies, self.outcomes, self.anchors, self.imputed):
+        for record in (self.policies, self.outcomes, self.compared_with, self.imputed):
             record.flags.writeable = False  # callers get views of it
 
     @staticmethod
     def empty(policy_dim: int, outcome_dim: int) -> History:
         nothing = np.empty((0, outcome_dim))
-        return History(np.empty((0, policy_dim)), nothing, nothing, (), nothing)
+        return History(np.empty((0, policy_dim)), nothing, np.empty(0, dtype=int), (), nothing, ())
 
     def __len__(self) -> int:
         return len(self.choices)
@@ -124,16 +131,27 @@ class History:
         return answered & self.measured & known & ~np.isnan(self.anchors).any(axis=1)
 
     @property
+    def anchors(self) -> FloatArray:
+        """The outcome that each round's was compared with; NaN where there was none."""
+        missing = np.full((1, self.outcomes.shape[1]), np.nan)
+        return np.concatenate([self.filled, missing])[self.compared_with]
+
+    def recent(self, count: int) -> IntArray:
+        """Which of the last `count` measured rounds can be compared with, the newest first.
+
+        Rounds with a part that is neither measured nor imputed cannot.
+        """
+        rows = np.flatnonzero(self.measured)[-count:][::-1]
+        return np.asarray(rows[~np.isnan(self.filled[rows]).any(axis=1)])
+
+    @property
     def anchor(self) -> FloatArray | None:
         """The outcome that the next one is compared with: that of the last measured round.
 
         None before the first, and where a part of that outcome is neither measured nor imputed.
         """
-        rows = np.flatnonzero(self.measured)
-        if rows.size == 0:
-            return None
-        anchor = self.filled[rows[-1]]
-        return None if np.isnan(anchor).any() else anchor
+        rows = self.recent(1)
+        return self.filled[rows[0]] if rows.size else None
 
     @property
     def previous_policy(self) -> FloatArray | None:
@@ -144,11 +162,13 @@ class History:
         """The history with one more round; nothing is imputed yet."""
         missing = np.full(self.outcomes.shape[1], np.nan)
         outcome = missing if response.outcome is None else response.outcome
-        anchor = missing if query.anchor is None else query.anchor
+        compared_with = query.compared_with
+        if compared_with is None:
+            compared_with = -1 if query.anchor is None else int(self.recent(1)[0])
         return History(
             np.vstack([self.policies, query.policy]),
             np.vstack([self.outcomes, outcome]),
-            np.vstack([self.anchors, anchor]),
+            np.append(self.compared_with, compared_with),
             (*self.choices, response.choice),
             np.vstack([self.imputed, missing]),
             (*self.strengths, response.strength),
@@ -160,15 +180,9 @@ class History:
         return bool((np.isnan(self.outcomes).any(axis=1) & self.measured).any())
 
     def impute(self, predicted: FloatArray) -> History:
-        """The history with these outcomes (n, d_outcome) wherever a part of one is missing.
-
-        The anchors follow: each is the last outcome measured before its round.
-        """
+        """The history with these outcomes (n, d_outcome) wherever a part of one is missing."""
         gaps = np.isnan(self.outcomes) & self.measured[:, None]
-        filled = replace(self, imputed=np.where(gaps, predicted, np.nan))
-        last = np.maximum.accumulate(np.where(self.measured, np.arange(len(self)), 0))
-        anchors = filled.filled[np.append(0, last[:-1])]
-        return replace(filled, anchors=np.where(np.isnan(self.anchors), np.nan, anchors))
+        return replace(self, imputed=np.where(gaps, predicted, np.nan))
 
     def forward_data(self) -> ForwardData:
         rows = np.flatnonzero(self.measured)
@@ -179,7 +193,8 @@ class History:
         labels = [_LABELS[choice] for row in rows if (choice := self.choices[row]) is not None]
         strengths = np.array([self.strengths[row] or 0 for row in rows], dtype=int)
         labelled = np.array(labels, dtype=float)
-        return PreferenceData(self.anchors[rows], self.filled[rows], labelled, strengths)
+        ages = rows - self.compared_with[rows]
+        return PreferenceData(self.anchors[rows], self.filled[rows], labelled, strengths, ages)
 
 
 def unit_vector(

@@ -33,13 +33,13 @@ from sfihilo.history import (
     unit_vector,
 )
 from sfihilo.inverse import InverseBelief, Reward, RewardAverage, reward_average
-from sfihilo.inverse.grading import CUTS, answer_bounds
+from sfihilo.inverse.grading import CUTS, answer_bounds, answer_clarity
 from sfihilo.inverse.posterior import RewardPosterior, reward_posterior
-from sfihilo.querying import Decision, Situation
+from sfihilo.querying import SEEKING, Decision, Situation
 from sfihilo.querying import random as random_policy
 from sfihilo.querying import rule as named_rule
 from sfihilo.recommendation import NothingLearnedError, Recommendation, describe
-from sfihilo.selection import Objective, final_policy
+from sfihilo.selection import Objective, ProcessObjective, final_policy
 from sfihilo.settings import Goal, Settings
 
 Arguments = ParamSpec("Arguments")
@@ -197,13 +197,26 @@ def explain(state: State, feasible: Feasible | None = None) -> Decision:
         >>> bool((explain(state).policy == ask(state).policy).all())
         True
     """
-    feasible = _feasible_set(feasible)
+    feasible = feasible_set(feasible)
+    settings, situation = state.settings, situation_of(state, feasible)
+    # With nothing to compare with, no comparison can be informative.
+    rule = random_policy if state.history.anchor is None else named_rule(settings.rule_name)
+    decision = rule(situation)
+    policy = unit_vector(
+        decision.policy, settings.policy_dim, f"policy of rule {settings.rule_name}"
+    )
+    feasible.check(policy, situation.previous)
+    return decision
+
+
+def situation_of(state: State, feasible: Feasible) -> Situation:
+    """What a query rule is given in the state's next round."""
     settings, anchor = state.settings, state.history.anchor
 
     def random(purpose: str) -> np.random.Generator:
         return generator(state.seed, state.round, purpose)
 
-    situation = Situation(
+    return Situation(
         settings=settings.query,
         pairs=settings.pairs,
         policy_dim=settings.policy_dim,
@@ -217,14 +230,6 @@ def explain(state: State, feasible: Feasible | None = None) -> Decision:
         random=random,
         fitted=state.processes,
     )
-    # With nothing to compare with, no comparison can be informative.
-    rule = random_policy if anchor is None else named_rule(settings.rule_name)
-    decision = rule(situation)
-    policy = unit_vector(
-        decision.policy, settings.policy_dim, f"policy of rule {settings.rule_name}"
-    )
-    feasible.check(policy, situation.previous)
-    return decision
 
 
 def ask(state: State, feasible: Feasible | None = None) -> Query:
@@ -251,7 +256,9 @@ def ask(state: State, feasible: Feasible | None = None) -> Query:
         True
     """
     policy = explain(state, feasible).policy
-    return Query(state.round, np.array(policy, dtype=float), state.history.anchor)
+    newest = state.history.recent(1).tolist()
+    compared_with = newest[0] if newest else None
+    return Query(state.round, np.array(policy, dtype=float), state.history.anchor, compared_with)
 
 
 @checked_floats
@@ -260,7 +267,8 @@ def tell(state: State, query: Query, response: Response) -> State:
 
     Args:
         state: the state that the query was asked of.
-        query: what `ask` returned, or an own one with the same round and anchor.
+        query: what `ask` or `question` returned, or an own one with the same round and an anchor
+            that is one of the last `settings.recall` measured outcomes.
         response: the measured outcome in `[0, 1]^outcome_dim` and the answer; either may be None,
             and single numbers of the outcome that were not measured may be NaN.
 
@@ -268,7 +276,8 @@ def tell(state: State, query: Query, response: Response) -> State:
         The next `State`; the given one stays valid.
 
     Raises:
-        ValueError: the query is of another round, or a number is outside [0, 1].
+        ValueError: the query is of another round or has another anchor, or a number is outside
+            [0, 1].
 
     Example:
         >>> from sfihilo import Response, Settings, ask, begin, tell
@@ -301,6 +310,7 @@ def tell(state: State, query: Query, response: Response) -> State:
             pairs.outcomes[-1],
             pairs.labels[-1],
             answer_bounds(pairs.labels, pairs.strengths, state.settings.grades)[-1],
+            clarity=float(answer_clarity(pairs.ages, state.settings.recall_noise)[-1]),
             reselect=_sharpness_is_due(history, state.settings.grades),
         )
         updated = replace(updated, inverse=inverse)
@@ -345,6 +355,7 @@ def _with_imputed(state: State) -> State:
             inv.difference(inverse.features, pairs.anchors, pairs.outcomes),
             pairs.labels,
             answer_bounds(pairs.labels, pairs.strengths, state.settings.grades),
+            clarity=answer_clarity(pairs.ages, state.settings.recall_noise),
             reselect=bool(history.compared[-1])
             and _sharpness_is_due(history, state.settings.grades),
         )
@@ -408,9 +419,13 @@ def recommend(
         raise NothingLearnedError(
             "nothing learned yet: expected at least one answered comparison, got none"
         )
-    settings, feasible = state.settings, _feasible_set(feasible)
+    settings, feasible = state.settings, feasible_set(feasible)
     rng = generator(state.seed, state.round, "recommend")
     objective = Objective.of(settings.selection, state.forward, state.posterior(), rng)
+    if settings.rule_name in SEEKING:
+        objective = ProcessObjective(
+            objective.forward, objective.reward, objective.normals, state.processes()
+        )
     policy = final_policy(settings.selection, objective, feasible, settings.policy_dim, rng)
     others = {
         name: unit_vector(other, settings.policy_dim, f"compare_with {name!r}")
@@ -419,7 +434,7 @@ def recommend(
     return describe(settings.selection, objective, policy, feasible, others, comparisons)
 
 
-def _feasible_set(feasible: object) -> Feasible:
+def feasible_set(feasible: object) -> Feasible:
     """Validates a feasible set; None is the whole cube."""
     if feasible is None:
         return WHOLE_CUBE
@@ -435,7 +450,8 @@ def _validated(state: State, query: Query, response: Response) -> tuple[Query, R
         raise ValueError(
             f"query: expected the one of round {state.round}, got one of round {query.round}"
         )
-    anchor = state.history.anchor
+    compared_with = _compared_round(state, query)
+    anchor = None if compared_with is None else state.history.filled[compared_with]
     if (anchor is None) != (query.anchor is None) or (
         anchor is not None and not np.array_equal(anchor, np.asarray(query.anchor))
     ):
@@ -444,7 +460,22 @@ def _validated(state: State, query: Query, response: Response) -> tuple[Query, R
     outcome = partial_outcome(response.outcome, settings.outcome_dim)
     choice = known_choice(response.choice)
     strength = known_strength(response.strength, choice, len(CUTS[settings.grades]))
-    return Query(state.round, policy, anchor), Response(outcome, choice, strength)
+    told = Query(state.round, policy, anchor, compared_with)
+    return told, Response(outcome, choice, strength)
+
+
+def _compared_round(state: State, query: Query) -> int | None:
+    """Validates the round that a query compares with; where it names none, the last measured."""
+    if query.compared_with is None:
+        newest: list[int] = state.history.recent(1).tolist()
+        return newest[0] if newest else None
+    allowed = state.history.recent(state.settings.recall).tolist()
+    if query.compared_with not in allowed:
+        raise ValueError(
+            f"query: expected a comparison with one of the rounds {allowed}, "
+            f"got {query.compared_with!r}"
+        )
+    return int(query.compared_with)
 
 
 def fitted_forward(

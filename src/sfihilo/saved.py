@@ -15,9 +15,16 @@ from sfihilo import forward as fw
 from sfihilo import inverse as inv
 from sfihilo.forward import ForwardBelief, Hyperparameters
 from sfihilo.forward.recency import Decay
-from sfihilo.history import FloatArray, History, known_choice, known_strength, unit_vector
+from sfihilo.history import (
+    FloatArray,
+    History,
+    IntArray,
+    known_choice,
+    known_strength,
+    unit_vector,
+)
 from sfihilo.inverse import InverseBelief
-from sfihilo.inverse.grading import CUTS, Grading, answer_bounds
+from sfihilo.inverse.grading import CUTS, Grading, answer_bounds, answer_clarity
 from sfihilo.learner import State, begin, checked_floats, fitted_forward
 from sfihilo.settings import Settings
 
@@ -55,6 +62,8 @@ def save(state: State) -> str:
     if state.settings.grades > 2:
         more["strengths"] = list(history.strengths)
         more["grading"] = {"scale": state.inverse.grading.scale, "used": state.inverse.grading.used}
+    if state.settings.recall > 1:
+        more["compared_with"] = history.compared_with.tolist()
     return json.dumps(
         {
             "format": 1,
@@ -86,19 +95,7 @@ def load(text: str) -> State:
     record: dict[str, Any] = _record(text)
     settings = Settings.from_dict(record["settings"])
     start = begin(settings, record["seed"])
-    history = History(
-        _filled(record["policies"], settings.policy_dim, "policies"),
-        _filled(record["outcomes"], settings.outcome_dim, "outcomes", may_be_missing=True),
-        _filled(record["anchors"], settings.outcome_dim, "anchors"),
-        tuple(known_choice(choice) for choice in record["choices"]),
-        _filled(
-            record.get("imputed", [None] * len(record["choices"])),
-            settings.outcome_dim,
-            "imputed",
-            may_be_missing=True,
-        ),
-        _strengths(record, settings),
-    )
+    history = _history(record, settings)
     hyper = Hyperparameters(*record["hyper"])
     decay = None if record["decay"] is None else Decay(*record["decay"])
     pairs = history.preference_data()
@@ -109,6 +106,7 @@ def load(text: str) -> State:
         centre=np.array(record["mode"], dtype=float),
         curvature=np.array(record["curvature"], dtype=float),
         bounds=answer_bounds(pairs.labels, pairs.strengths, settings.grades),
+        clarity=answer_clarity(pairs.ages, settings.recall_noise),
         grading=_grading(record),
     )
     _check_models(inverse, len(history.forward_data().rounds), record["factored"])
@@ -149,11 +147,43 @@ def _record(text: str) -> dict[str, Any]:
     if missing:
         raise ValueError(f"state: expected {', '.join(_PARTS)}, got a record without {missing}")
     _check_types(record)
-    columns = ("policies", "outcomes", "anchors", "choices", "imputed", "strengths")
+    columns = (
+        *("policies", "outcomes", "anchors", "choices"),
+        *("imputed", "strengths", "compared_with"),
+    )
     lengths = {name: len(record[name]) for name in columns if name in record}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"state: expected as many of each, got {lengths}")
     return record
+
+
+def _history(record: dict[str, Any], settings: Settings) -> History:
+    outcomes = _filled(record["outcomes"], settings.outcome_dim, "outcomes", may_be_missing=True)
+    anchors = _filled(record["anchors"], settings.outcome_dim, "anchors")
+    nothing = [None] * len(outcomes)
+    imputed = record.get("imputed", nothing)
+    history = History(
+        _filled(record["policies"], settings.policy_dim, "policies"),
+        outcomes,
+        _compared_with(record, outcomes, anchors),
+        tuple(known_choice(choice) for choice in record["choices"]),
+        _filled(imputed, settings.outcome_dim, "imputed", may_be_missing=True),
+        _strengths(record, settings),
+    )
+    if not np.array_equal(history.anchors, anchors, equal_nan=True):
+        raise ValueError("state: expected anchors that are outcomes of earlier rounds, got others")
+    return history
+
+
+def _compared_with(record: dict[str, Any], outcomes: FloatArray, anchors: FloatArray) -> IntArray:
+    """The round that each was compared with: the last measured one, unless it is recorded."""
+    rounds = np.arange(len(outcomes))
+    measured = ~np.isnan(outcomes).all(axis=1)
+    last = np.append(-1, np.maximum.accumulate(np.where(measured, rounds, -1)))[:-1]
+    given = np.array(record.get("compared_with", last))
+    if given.dtype.kind != "i" or (given < -1).any() or (given >= np.maximum(rounds, 0)).any():
+        raise ValueError(f"state: expected rounds before their own, got {given.tolist()}")
+    return np.where(np.isnan(anchors).any(axis=1), -1, given)
 
 
 def _strengths(record: dict[str, Any], settings: Settings) -> tuple[int | None, ...]:

@@ -16,10 +16,12 @@ import scipy
 from sfihilo.checks import Checked, fraction, positive
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, sample
+from sfihilo.forward.processes import OutcomeProcesses
 from sfihilo.history import FloatArray
 from sfihilo.inverse.posterior import Reward
 
 _BLOCK = 512
+_STEP = 1e-5
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,31 @@ class Objective:
         gradient = reward_slope.mean(axis=0) @ mean_slope
         gradient += (reward_slope * self.normals).mean(axis=0) @ deviation_slope
         return float(self.reward.mean_reward(outcomes).mean()), gradient
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessObjective(Objective):
+    """The same objective with outcomes as Gaussian processes of a fixed prior (processes.py).
+
+    A rule that seeks a good setting executes policies that are much alike. The forward belief,
+    which scales outcomes by those executed, then extrapolates wrongly at times.
+    """
+
+    processes: OutcomeProcesses
+
+    def values(self, policies: FloatArray) -> FloatArray:
+        """E r(tau) in closed form, without measurement noise."""
+        belief = self.processes.at(policies, np.float64)
+        mean = np.clip(belief.mean, 0, 1)
+        features = self.reward.features.averaged(mean, belief.variance)
+        return np.asarray(features @ self.reward.mean_weights)
+
+    def value_and_gradient(self, policy: FloatArray) -> tuple[float, FloatArray]:
+        """The same objective at one policy, with its gradient by central differences."""
+        steps = _STEP * np.eye(len(policy))
+        values = self.values(np.vstack([policy, policy + steps, policy - steps]))
+        above, below = values[1:].reshape(2, -1)
+        return float(values[0]), (above - below) / (2 * _STEP)
 
 
 def final_policy(

@@ -35,7 +35,15 @@ class NoiseSettings(Checked):
 
 # Fields that came later, with the values that mean "as before": stored settings and the digests of
 # results leave them out.
-LATER: dict[str, Any] = {"average": None, "grades": 2, "goal": "understand"}
+LATER: dict[str, Any] = {
+    "average": None,
+    "grades": 2,
+    "goal": "understand",
+    "recall": 1,
+    "recall_noise": 0.0,
+}
+
+MOST_RECALLED = 5
 
 # docs/default-preset.md says why, and what each part is worth.
 DEFAULT_FORWARD = ForwardSettings(tuning_cap=512)
@@ -60,6 +68,9 @@ class Settings:
     None, and the goal's own rule by its name, mean the rule of the goal: `rule_name` tells which.
     grades: how many answers the person is offered: 2 (better or worse, and perhaps "same"), 5
     (same, better and much better in either direction) or 7 (slightly, clearly, much).
+    recall: how many of the last trials `question` may choose from for the comparison, 1 to 5; 1
+    always compares with the last one. recall_noise: kappa; the variance of the answer noise grows
+    by this share with each round between the compared ones.
     """
 
     policy_dim: int = 8
@@ -76,6 +87,8 @@ class Settings:
     noise: NoiseSettings = field(default_factory=NoiseSettings)
     grades: int = 2
     goal: Goal = "understand"
+    recall: int = 1
+    recall_noise: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("policy_dim", "outcome_dim"):
@@ -93,6 +106,11 @@ class Settings:
             raise ValueError(f"grades: expected one of {list(CUTS)}, got {self.grades!r}")
         if self.grades > 2 and self.inverse.inference == "joint_map":
             raise ValueError(f"grades: expected 2 with the paper's inference, got {self.grades}")
+        if isinstance(self.recall, bool) or self.recall not in range(1, MOST_RECALLED + 1):
+            expected = f"a whole number from 1 to {MOST_RECALLED}"
+            raise ValueError(f"recall: expected {expected}, got {self.recall!r}")
+        if not 0 <= self.recall_noise < math.inf:
+            raise ValueError(f"recall_noise: expected a number from 0, got {self.recall_noise!r}")
         querying.rule(self.rule_name)  # an unknown name fails here, not at the first question
 
     @property

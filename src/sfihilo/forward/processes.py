@@ -29,7 +29,7 @@ Gaussian process posteriors"): a draw of the prior, g, corrected by what the dat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -66,6 +66,19 @@ class ProcessBelief(NamedTuple):
     mean: FloatArray  # (n, d_outcome)
     variance: FloatArray  # (n, d_outcome), without measurement noise
     explained: tuple[FloatArray, ...]  # (n, t) of each outcome
+
+    @staticmethod
+    def joined(parts: Sequence[ProcessBelief]) -> ProcessBelief:
+        """All policies of the parts, one part after the other."""
+        return ProcessBelief(
+            np.concatenate([part.policies for part in parts]),
+            np.concatenate([part.mean for part in parts]),
+            np.concatenate([part.variance for part in parts]),
+            tuple(
+                np.concatenate(each)
+                for each in zip(*(part.explained for part in parts), strict=True)
+            ),
+        )
 
     def rows(self, chosen: IntArray) -> ProcessBelief:
         return ProcessBelief(
@@ -119,14 +132,15 @@ class OutcomeProcess:
         """Mean (n,), variance (n,) and `explained` (n, t)."""
         kernel = self.prior(policies, self.policies)
         mean = _MIDDLE + kernel @ self.solved.astype(kernel.dtype)
-        explained = kernel @ self._single_factor
+        single = kernel.dtype == np.float32
+        explained = kernel @ (self._single_factor if single else self.inverse_factor.T)
         left = self.variance - np.einsum("ij,ij->i", explained, explained)
         return mean, np.maximum(left, 1e-8), explained
 
 
 @dataclass(frozen=True, eq=False)
 class OutcomeProcesses:
-    """Independent processes, one per outcome, evaluated in single precision: noise allows it."""
+    """Independent processes, one per outcome."""
 
     processes: tuple[OutcomeProcess, ...]
 
@@ -135,10 +149,19 @@ class OutcomeProcesses:
         """s of each outcome, (d_outcome,)."""
         return np.array([process.hyper.noise for process in self.processes])
 
-    def at(self, policies: FloatArray) -> ProcessBelief:
-        single = policies.astype(np.float32)
+    @property
+    def policies(self) -> FloatArray:
+        """The executed policies of the outcome that was measured most often."""
+        return max((process.policies for process in self.processes), key=len)
+
+    def at(self, policies: FloatArray, precision: type[np.floating] = np.float32) -> ProcessBelief:
+        """The belief at these policies; measurement noise is such that single precision is enough.
+
+        Double precision is for derivatives by differences.
+        """
+        points = policies.astype(precision)
         mean, variance, explained = zip(
-            *(process.at(single) for process in self.processes), strict=True
+            *(process.at(points) for process in self.processes), strict=True
         )
         return ProcessBelief(
             policies, np.stack(mean, axis=1), np.stack(variance, axis=1), tuple(explained)

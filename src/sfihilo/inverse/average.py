@@ -204,6 +204,7 @@ class _Grid:
     inverse: InverseSettings
     features: CombinedFeatures
     differences: FloatArray
+    rows: FloatArray  # the differences in units of the noise of their answers
     answers: Answers
 
     @staticmethod
@@ -214,7 +215,8 @@ class _Grid:
         features = CombinedFeatures(scales, belief.features)
         # The belief has the curved differences already.
         differences = np.hstack([(first - second) / scales, belief.differences])
-        return _Grid(settings, belief.settings, features, differences, belief.answers)
+        rows = differences * belief.clarity[:, None]
+        return _Grid(settings, belief.settings, features, differences, rows, belief.answers)
 
     def amplitudes(self, index: tuple[int, int]) -> FloatArray:
         """A of the pair (a, b) at this place of the grid."""
@@ -276,7 +278,7 @@ class _Grid:
         ratio = np.sqrt(before / np.where(amplitudes > 0, amplitudes, np.inf))
         used = slice(0, self.features.size if amplitudes[-1] > 0 else len(self.features.scales))
         fit = variational_fit(
-            self.differences[:, used] * amplitudes[used],
+            self.rows[:, used] * amplitudes[used],
             self.answers,
             (ratio * near.weights)[used],
             near.curvature,
@@ -291,7 +293,7 @@ class _Grid:
     @cached_property
     def _grams(self) -> tuple[FloatArray, FloatArray]:
         """Inner products of the comparisons in the linear and in the curved features."""
-        linear, curved = np.hsplit(self.differences, [len(self.features.scales)])
+        linear, curved = np.hsplit(self.rows, [len(self.features.scales)])
         return linear @ linear.T, curved @ curved.T
 
     def gram(self, index: tuple[int, int]) -> FloatArray:
@@ -304,8 +306,7 @@ class _Grid:
         self, index: tuple[int, int], fit: VariationalFit, probability: float
     ) -> Component:
         amplitudes = self.amplitudes(index)
-        scaled = self.differences * amplitudes
-        rows = np.sqrt(fit.curvature)[:, None] * scaled
+        rows = np.sqrt(fit.curvature)[:, None] * (self.rows * amplitudes)
         if len(rows) > rows.shape[1]:
             rows = np.asarray(np.linalg.qr(rows, mode="r"))
         factor = inverse_cholesky(add_to_diagonal(rows @ rows.T, 1))
@@ -316,7 +317,7 @@ class _Grid:
             amplitudes * fit.weights,
             explained,
             factor,
-            self.unseen(scaled, amplitudes),
+            self.unseen(self.differences * amplitudes, amplitudes),
         )
 
     def unseen(self, scaled: FloatArray, amplitudes: FloatArray) -> float:

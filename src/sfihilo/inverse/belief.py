@@ -4,6 +4,7 @@ Notation
 --------
 differences    delta z_i        (p, m)    feature difference of each compared pair (anchor - new)
 labels         I_i              (p,)      +1 anchor preferred, -1 new preferred, 0 "same"
+clarity        1 / f_i          (p,)      f_i: how many times noisier an answer is than a fresh one
 weights        w                (m,)
 log_sharpness  eta              ()        beta = exp(eta)
 centre         hat Theta        (m + 1,)  (weights, log-sharpness): mode or variational mean
@@ -106,6 +107,7 @@ class InverseBelief:
     centre: FloatArray
     curvature: FloatArray
     bounds: FloatArray
+    clarity: FloatArray
     grading: Grading = Grading()
 
     @property
@@ -123,7 +125,15 @@ class InverseBelief:
         """The answers as the likelihood takes them."""
         if not self.grading.used:
             return Answers.ungraded(self.labels, self.settings.tie_odds)
-        return Answers(self.labels, self.grading.scale * self.bounds, self.settings.tie_odds)
+        bounds = self.grading.scale * self.bounds * self.clarity[:, None]
+        return Answers(self.labels, bounds, self.settings.tie_odds)
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """The differences in units of the noise of their answers: what the likelihood sees."""
+        if (self.clarity == 1).all():
+            return self.differences
+        return self.differences * self.clarity[:, None]
 
     @cached_property
     def prior_precision(self) -> FloatArray:
@@ -143,7 +153,7 @@ class InverseBelief:
     def joint(self) -> JointPosterior:
         """The joint posterior of weights and log-sharpness, given these comparisons."""
         return JointPosterior(
-            self.differences,
+            self.rows,
             self.answers,
             self.prior_mean,
             self.prior_precision,
@@ -155,7 +165,7 @@ class InverseBelief:
         if self.settings.inference == "joint_map":
             precision = self.joint.precision(self.centre, self.curvature, self.settings.jitter)
             return inverse_root(precision)  # eq:app_inverse_laplace_posterior
-        scaled = np.exp(self.log_sharpness) * self.settings.weight_std * self.differences
+        scaled = np.exp(self.log_sharpness) * self.settings.weight_std * self.rows
         root = self.settings.weight_std * inverse_root(weight_precision(scaled, self.curvature))
         return np.vstack([root, np.zeros(len(root))])
 
@@ -173,6 +183,7 @@ def begin(settings: InverseSettings, features: FeatureMap) -> InverseBelief:
         centre,
         nothing,
         np.empty((0, 2)),
+        nothing,
     )
 
 
@@ -188,17 +199,20 @@ def append(
     label: float,
     bounds: FloatArray | None = None,
     *,
+    clarity: float = 1.0,
     reselect: bool = False,
 ) -> InverseBelief:
     """The belief with one more comparison; the search starts from the old centre.
 
-    bounds: the interval (2,) of a graded answer at scale 1.
+    bounds: the interval (2,) of a graded answer at scale 1. clarity: below 1 for an answer with
+    more noise than others.
     """
     row = difference(belief.features, anchor[None], outcome[None])
     differences, labels = np.vstack([belief.differences, row]), np.append(belief.labels, label)
     newest = ungraded_bounds(labels[-1:]) if bounds is None else bounds
     every = np.vstack([belief.bounds, newest])
-    return update(belief, differences, labels, every, reselect=reselect)
+    clear = np.append(belief.clarity, clarity)
+    return update(belief, differences, labels, every, clarity=clear, reselect=reselect)
 
 
 def update(
@@ -207,15 +221,18 @@ def update(
     labels: FloatArray,
     bounds: FloatArray | None = None,
     *,
+    clarity: FloatArray | None = None,
     reselect: bool = False,
 ) -> InverseBelief:
     """The belief with these comparisons; the search starts from the old centre.
 
-    bounds: the intervals (p, 2) of graded answers at scale 1. reselect: also update the sharpness
-    and the scale of the grades in variational inference; the joint MAP always does the former.
+    bounds: the intervals (p, 2) of graded answers at scale 1. clarity: (p,), 1 unless given.
+    reselect: also update the sharpness and the scale of the grades in variational inference; the
+    joint MAP always does the former.
     """
     every = ungraded_bounds(labels) if bounds is None else bounds
-    unsolved = replace(belief, differences=differences, labels=labels, bounds=every)
+    clear = np.ones(len(labels)) if clarity is None else clarity
+    unsolved = replace(belief, differences=differences, labels=labels, bounds=every, clarity=clear)
     if belief.settings.inference == "joint_map":
         centre, curvature = unsolved.joint.mode(
             belief.centre, belief.covariance_root, belief.settings.iterations
@@ -275,7 +292,7 @@ def _fit_at(
     settings = belief.settings
     new = len(belief.labels) - len(belief.curvature)
     fit = variational_fit(
-        np.exp(log_sharpness) * settings.weight_std * belief.differences,
+        np.exp(log_sharpness) * settings.weight_std * belief.rows,
         belief.answers,
         # Where the sharpness moves, margins and weights share the change.
         np.exp((belief.log_sharpness - log_sharpness) / 2) * belief.weights / settings.weight_std,

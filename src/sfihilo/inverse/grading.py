@@ -73,6 +73,11 @@ def answer_sensitivity(mean: FloatArray, variance: FloatArray, cuts: FloatArray)
     return np.asarray(np.sqrt(information) / deviation)
 
 
+def answer_clarity(ages: IntArray, recall_noise: float) -> FloatArray:
+    """1 / f of answers about outcomes this many rounds apart: f^2 = 1 + kappa (age - 1)."""
+    return np.asarray(1 / np.sqrt(1 + recall_noise * (np.asarray(ages) - 1)))
+
+
 def grades_grow(strengths: FloatArray, margins: FloatArray) -> bool:
     """Whether strengths rise with the margins that the signs alone predict, in their direction.
 

@@ -21,6 +21,7 @@ from sfihilo.querying.thompson import thompson
 
 __all__ = [
     "RULES",
+    "SEEKING",
     "Decision",
     "PairSettings",
     "QuerySettings",
@@ -47,6 +48,10 @@ RULES: dict[str, Rule] = {
     "knowledge_gradient": knowledge_gradient,
     "eubo": eubo,
 }
+
+
+# Rules whose questions and advice rest on the outcomes' processes (forward/processes.py).
+SEEKING = frozenset({"best", "thompson", "knowledge_gradient", "eubo"})
 
 
 def rule(name: str) -> Rule:

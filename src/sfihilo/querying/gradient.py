@@ -34,8 +34,10 @@ from sfihilo.querying.ranking import top
 from sfihilo.querying.situation import Decision, Situation
 from sfihilo.querying.valuation import Valuation
 
-# By the mean plus so many standard deviations: what looks good, and what might be.
+# By the mean plus so many standard deviations: what looks good, and what might be. Among many
+# settings nearly everything might be: there, optimism is less.
 _OPTIMISM = (0.3, 1.0, 2.5)
+_FEW_SETTINGS = 4
 _KEPT = 54  # per degree of optimism
 _DRAWS = 40
 _MORE = 40
@@ -93,16 +95,17 @@ def expected_gain(
 
 def _shortlist(situation: Situation, rng: np.random.Generator) -> Valuation:
     """Policies that may be the best, the one of the largest value first."""
-    # The best few among all steps of the climb differ little: that is where the advice is decided.
-    pool, values = climb(
-        situation,
-        lambda some: Valuation.of(situation, some).value,
-        everywhere(situation, rng),
-        rng,
-    )
-    advice = int(np.argmax(values))
-    valued = Valuation.of(situation, pool)
+    found: list[Valuation] = []
+
+    def value(policies: FloatArray) -> FloatArray:
+        found.append(Valuation.of(situation, policies))
+        return found[-1].value
+
+    # Steps of the climb stay in the pool: between those near the advice, the advice is decided.
+    _, values = climb(situation, value, everywhere(situation, rng), rng)
+    advice, valued = int(np.argmax(values)), Valuation.joined(found)
     mean, deviation = valued.margin(valued.features[advice])
+    deviation *= min(1.0, _FEW_SETTINGS / situation.policy_dim)
     by_optimism = [top(mean + some * deviation, _KEPT).tolist() for some in _OPTIMISM]
     kept = _unique([advice, *(row for rows in by_optimism for row in rows)])
     return valued.rows(kept)

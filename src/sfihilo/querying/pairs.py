@@ -69,8 +69,8 @@ class PairSettings(Checked):
 
 
 @dataclass(frozen=True, eq=False)
-class _Region:
-    """The target pairs, prepared so that a candidate's information is one product away."""
+class TargetPairs:
+    """The target pairs, prepared so that a label's information about them is one product away."""
 
     situation: Situation
     settings: PairSettings
@@ -79,7 +79,7 @@ class _Region:
     exponent: float  # p
 
     @staticmethod
-    def of(situation: Situation, settings: PairSettings) -> _Region:
+    def of(situation: Situation, settings: PairSettings) -> TargetPairs:
         forward, posterior = situation.forward, situation.posterior
         rng = situation.random("pairs")
         drawn = situation.feasible.sample(2 * settings.pairs, situation.policy_dim, rng, None)
@@ -98,7 +98,7 @@ class _Region:
         sensitivity = label_sensitivity(gap, spread).astype(np.float32)
         resolved = posterior.covariance(differences) * sensitivity
         exponent = forward_exponent(settings, expected_error(gap, spread))
-        return _Region(situation, settings, targets, resolved, exponent)
+        return TargetPairs(situation, settings, targets, resolved, exponent)
 
     def scores(self, candidates: FloatArray, draws: int, purpose: str) -> FloatArray:
         """log U(tau) + p log G(tau), averaged over `draws` outcomes per candidate."""
@@ -108,11 +108,11 @@ class _Region:
         cross -= at.explained @ self.targets.explained.T
         reduction = (cross.astype(float) ** 2).mean(axis=1) / (at.leverage + forward.noise)
         epistemic, observation = forward.variances(at.leverages)
-        information = self._information(at.mean, epistemic + observation, draws, purpose)
+        information = self._expected(at.mean, epistemic + observation, draws, purpose)
         gains = np.log(np.maximum([information, reduction], _TINY))
         return np.asarray(gains[0] + self.exponent * gains[1])
 
-    def _information(
+    def _expected(
         self, mean: FloatArray, variance: FloatArray, draws: int, purpose: str
     ) -> FloatArray:
         """U(tau): nats about a target pair, averaged over pairs and over the outcomes drawn."""
@@ -124,17 +124,25 @@ class _Region:
         features = self.situation.posterior.features
         anchor = self.situation.anchor.astype(np.float32)[None]
         flat = outcomes.reshape(-1, dimension).astype(np.float32)
-        differences = features(anchor) - features(flat)
+        nats = self.information(features(anchor) - features(flat))
+        return np.asarray(nats.reshape(count, draws).mean(axis=1))
+
+    def information(
+        self, differences: FloatArray, noise: FloatArray | float = LOGISTIC_STD**2
+    ) -> FloatArray:
+        """mean_j I(Y; S_j) of the label of each feature difference, in nats.
+
+        noise: s^2, the variance of the noise of an answer in logits; one, or one per difference.
+        """
         gap, spread = self.situation.posterior.margins(differences)
         covariance = differences @ self.resolved
         shared = np.einsum("ij,ij->i", covariance, covariance) / covariance.shape[1]
-        noisy = spread + LOGISTIC_STD**2
+        noisy = spread + noise
         cuts = self.situation.cuts
         sensitivity = (
             answer_sensitivity(gap, noisy, cuts) if cuts.size else label_sensitivity(gap, noisy)
         )
-        nats = 0.5 * sensitivity**2 * shared
-        return np.asarray(nats.reshape(count, draws).mean(axis=1))
+        return np.asarray(0.5 * sensitivity**2 * shared)
 
 
 def label_sensitivity(mean: FloatArray, variance: FloatArray) -> FloatArray:
@@ -160,7 +168,7 @@ def forward_exponent(settings: PairSettings, error: float) -> float:
 def global_pairs(situation: Situation) -> Decision:
     """The policy whose label tells most about all pairs of reachable outcomes."""
     settings = situation.pairs
-    region = _Region.of(situation, settings)
+    region = TargetPairs.of(situation, settings)
     pool = _candidates(situation, settings)
     first, local, last = settings.draws
     cheap = region.scores(pool, first, "first outcomes")

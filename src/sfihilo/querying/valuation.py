@@ -12,6 +12,7 @@ margin           r(tau) - r', r' the reward of given features z'
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,6 +39,16 @@ class Valuation:
         mean = np.clip(at.mean, 0, 1)
         features = situation.posterior.features.averaged(mean, at.variance)
         return Valuation(situation, at, mean, features)
+
+    @staticmethod
+    def joined(parts: Sequence[Valuation]) -> Valuation:
+        """All policies of the parts, one part after the other."""
+        return Valuation(
+            parts[0].situation,
+            ProcessBelief.joined([part.at for part in parts]),
+            np.concatenate([part.mean for part in parts]),
+            np.concatenate([part.features for part in parts]),
+        )
 
     def rows(self, chosen: IntArray) -> Valuation:
         return Valuation(

@@ -10,6 +10,7 @@ import pytest
 from sfihilo import Settings
 from sfihilo.study.design import conditions as cs
 from sfihilo.study.design import panels
+from sfihilo.study.people.answering import Answering, graded
 from tests.study.tiny import TINY, tiny_unit
 
 
@@ -127,11 +128,16 @@ def test_a_preset_asks_by_its_own_rule() -> None:
 def test_a_condition_is_plain_data() -> None:
     """So that a unit is stored with everything that made it."""
     changed = panels._choice("other", ("forward.residual", "leave_one_out"), ("pairs.balance", 0.5))
-    for condition in (TINY, changed):
+    seven = panels._answers("seven", graded(7, scatter=0.3), recall=3)
+    for condition in (TINY, changed, seven):
         record = json.loads(json.dumps(asdict(condition)))
         assert set(record) == {field.name for field in fields(cs.Condition)}
         record["changes"] = tuple(tuple(change) for change in record["changes"])
-        record["early"] = tuple(record["early"])
+        for name in ("early", "advice", "advice_at"):
+            record[name] = tuple(record[name])
+        answering = record.pop("answering")
+        answering["thresholds"] = tuple(answering["thresholds"])
+        record["answering"] = Answering(**answering)
         assert cs.Condition(**record) == condition
 
 

@@ -56,15 +56,17 @@ def test_person_who_always_lapses_answers_at_random_and_pure() -> None:
     order = np.argsort(user.rewards(best))
     bad, good = best[order[0]], best[order[-1]]
     answers = [
-        user.judge(round, Experience(bad, bad), Experience(good, good)) for round in range(200)
+        user.judge(round, Experience(bad, bad), Experience(good, good)).choice
+        for round in range(200)
     ]
     again = [
-        user.judge(round, Experience(bad, bad), Experience(good, good)) for round in range(200)
+        user.judge(round, Experience(bad, bad), Experience(good, good)).choice
+        for round in range(200)
     ]
     assert answers == again
     assert 70 < answers.count("new") < 130
     attentive = replace(user, lapses=0.0)
-    assert attentive.judge(0, Experience(bad, bad), Experience(good, good)) == "new"
+    assert attentive.judge(0, Experience(bad, bad), Experience(good, good)).choice == "new"
 
 
 def test_lapses_and_judgement_noise_lower_the_share_of_right_answers() -> None:

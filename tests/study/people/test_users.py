@@ -163,7 +163,7 @@ def test_round_zero_has_nothing_to_compare(user: SimulatedUser) -> None:
 def test_an_experience_compared_with_itself_is_the_same() -> None:
     user = sample_user(2, 2, seed=9, noise=SILENT, settings=SMALL)
     lived = user.experience(1, np.array([0.5, 0.5]))
-    assert user.judge(1, lived, lived) == "same"
+    assert user.judge(1, lived, lived).choice == "same"
 
 
 def test_whether_measured_or_true_outcomes_are_judged_matters() -> None:
@@ -175,7 +175,7 @@ def test_whether_measured_or_true_outcomes_are_judged_matters() -> None:
     rng = np.random.default_rng(0)
     lived = [people["true"].experience(round, rng.uniform(size=2)) for round in range(60)]
     choices = {
-        judges: [person.judge(t, lived[t - 1], lived[t]) for t in range(1, 60)]
+        judges: [person.judge(t, lived[t - 1], lived[t]).choice for t in range(1, 60)]
         for judges, person in people.items()
     }
     assert choices["measured"] != choices["true"]

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sfihilo import State, recommend
 from sfihilo.study.design.conditions import Condition, learner_settings, simulated_user
+from sfihilo.study.people.answering import graded
 from sfihilo.study.run.simulate import run_unit, unit_interaction
 from tests.study.tiny import TINY, tiny_unit
 
@@ -93,3 +95,49 @@ def test_forward_error_falls_with_more_queries() -> None:
 def test_unit_without_queries_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one query"):
         run_unit(tiny_unit(queries=0))
+
+
+def last_state(condition: Condition, queries: int) -> State:
+    unit = tiny_unit("global_pairs", condition=condition, queries=queries, preset="default")
+    *_, (_, state) = unit_interaction(unit, simulated_user(unit))
+    return state
+
+
+def test_graded_condition_teaches_the_learner_strengths() -> None:
+    state = last_state(replace(TINY, answering=graded(5)), 12)
+    assert state.settings.grades == 5
+    answers = set(zip(state.history.choices[1:], state.history.strengths[1:], strict=True))
+    assert {strength for _, strength in answers} <= {None, 1, 2}
+    assert {strength for _, strength in answers} >= {1, 2}
+    assert all((strength is None) == (choice == "same") for choice, strength in answers)
+
+
+def test_recall_condition_compares_with_the_experience_of_the_named_round() -> None:
+    condition = replace(TINY, noise_scale=0, changes=(("recall", 5),))
+    unit = tiny_unit("global_pairs", condition=condition, queries=20, preset="default")
+    user = simulated_user(unit)
+    *_, (_, state) = unit_interaction(unit, user)
+    history = state.history
+    assert (np.arange(21) - history.compared_with)[1:].max() > 1
+    rewards = user.rewards(history.outcomes)
+    for round in range(1, 21):
+        better = rewards[round] > rewards[history.compared_with[round]]
+        assert history.choices[round] == ("new" if better else "previous")
+
+
+def test_advice_is_evaluated_where_a_condition_asks_for_it() -> None:
+    unit = tiny_unit(condition=replace(TINY, advice_at=(3, 7)), queries=9)
+    table = run_unit(unit)
+    advice = table[table["metric"] == "advice_reward"]
+    assert advice["query"].tolist() == [3, 7]
+    user = simulated_user(unit)
+    states = dict(unit_interaction(unit, user))
+    policy = recommend(states[7]).policy
+    expected = user.rewards(user.outcomes(policy[None]))[0]
+    assert advice["value"].tolist()[1] == expected
+
+
+def test_grades_of_the_paper_preset_are_refused() -> None:
+    unit = tiny_unit(condition=replace(TINY, answering=graded(7)))
+    with pytest.raises(ValueError, match="grades: expected 2 with the paper's inference"):
+        learner_settings(unit)

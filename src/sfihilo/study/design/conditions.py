@@ -11,6 +11,7 @@ from typing import Literal
 
 from sfihilo.forward.recency import RecencySettings
 from sfihilo.settings import Settings
+from sfihilo.study.people.answering import Answering
 from sfihilo.study.people.lifelike import Shape, with_shape
 from sfihilo.study.people.noise import NoiseLevels
 from sfihilo.study.people.users import Judges, SimulatedUser, UserSettings, sample_user
@@ -42,8 +43,13 @@ class Condition:
     shape: Shape | None = None
     judgement: float = 1.0  # factor of the noise of the person's own judgement
     lapses: float = 0.0
+    answering: Answering = Answering()
     # Early queries after which predicted answers are evaluated, too.
     early: tuple[int, ...] = ()
+    # Queries after which the recommended policy is evaluated, in place of everything else.
+    advice: tuple[int, ...] = ()
+    # Queries after which the reward of the advice is evaluated.
+    advice_at: tuple[int, ...] = ()
     # Settings of the learner other than the preset's, by their dotted names.
     changes: tuple[tuple[str, str | float], ...] = ()
 
@@ -112,7 +118,7 @@ def simulated_user(unit: Unit) -> SimulatedUser:
     )
     if condition.shape is not None:
         user = with_shape(user, condition.shape)
-    return replace(user, lapses=condition.lapses)
+    return replace(user, lapses=condition.lapses, answering=condition.answering)
 
 
 def preset_settings(preset: Preset) -> Settings:
@@ -128,6 +134,7 @@ def learner_settings(unit: Unit) -> Settings:
         policy_dim=condition.policy_dim,
         outcome_dim=condition.visible,
         rule=unit.rule,
+        grades=condition.answering.grades,
     )
     inverse = settings.inverse
     if condition.reward != "rbf":

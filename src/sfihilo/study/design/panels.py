@@ -14,10 +14,12 @@ from typing import Any
 
 from sfihilo.settings import Settings
 from sfihilo.study.design.conditions import BASE, Condition, Preset, Recency, Unit, file_name
+from sfihilo.study.people.answering import Answering, graded
 
 RANDOM, INFORMATION, LOOKAHEAD = "random", "mutual_information", "boundary_lookahead"
 RULES = (RANDOM, INFORMATION, LOOKAHEAD)
 GLOBAL_PAIRS = "global_pairs"  # the default preset's own, in the place of Boundary Lookahead
+BEST = "best"  # the rule of the goal "best"
 KNOWN_RULES = (*RULES, GLOBAL_PAIRS)
 PRESET_RULES = {"paper": Settings.paper().rule_name, "default": Settings().rule_name}
 
@@ -63,6 +65,41 @@ def _choice(name: str, *changes: tuple[str, str | float]) -> Condition:
 def _lifelike(name: str, **changes: Any) -> Condition:
     return replace(BASE, name=f"lifelike_{name}", early=(10, 20, 40, 60, 100, 200), **changes)
 
+
+def _advice(policy_dim: int, outcome_dim: int) -> Condition:
+    at = (10, 20, 40, 60, 100, 200)
+    return Condition(f"advice{policy_dim}x{outcome_dim}", policy_dim, outcome_dim, advice=at)
+
+
+ADVICE_AT = (20, 40, 60, 100, 150)
+
+
+def _answers(name: str, answering: Answering, **changes: float) -> Condition:
+    return replace(
+        BASE,
+        name=name,
+        answering=answering,
+        advice_at=ADVICE_AT,
+        changes=tuple(changes.items()),
+    )
+
+
+# Scale and scatter of people who grade less well than the learner expects.
+_MESSY = {"scale_std": 0.5, "scatter": 0.3}
+# How fast simulated people forget, where they do, and what the learner is told about it.
+_FORGETS = 0.5
+_GRADES = (
+    (_answers("two_answers", Answering()), "two answers"),
+    (_answers("five_grades", graded(5)), "five grades"),
+    (_answers("seven_grades", graded(7)), "seven grades"),
+    (_answers("seven_messy_grades", graded(7, **_MESSY)), "seven grades, messy people"),
+    (_answers("recall3", Answering(), recall=3), "two answers, recall 3"),
+    (_answers("recall5", Answering(), recall=5), "two answers, recall 5"),
+    (
+        _answers("recall5_forgetful", Answering(memory=_FORGETS), recall=5, recall_noise=_FORGETS),
+        "two answers, recall 5, forgetful people",
+    ),
+)
 
 _STANDARD = (Row(BASE, RULES, 8, "d = 8"),)
 _HIDDEN = (0, 1, 2, 3, 5)
@@ -135,6 +172,32 @@ BEYOND: dict[str, tuple[Row, ...]] = {
                 (_lifelike("lapses", lapses=0.05), "5 % of answers at random"),
             )
         )
+    ),
+    # The recommended policy against the best reachable one, for both goals (200 queries).
+    "advice": tuple(
+        Row(condition, (RANDOM, LOOKAHEAD, BEST), place, label)
+        for place, (condition, label) in enumerate(
+            (
+                (_advice(2, 2), "2 settings, 2 outcomes"),
+                (_advice(4, 4), "4 settings, 4 outcomes"),
+                (_advice(4, 6), "4 settings, 6 outcomes"),
+                (_advice(8, 8), "8 settings, 8 outcomes"),
+                (replace(_advice(4, 4), name="advice4x4_linear", shape="linear"), "linear reward"),
+                (
+                    replace(_advice(4, 4), name="advice4x4_optimum", shape="optimum"),
+                    "one optimum inside the range",
+                ),
+                (
+                    replace(_advice(4, 4), name="advice4x4_judgement3", judgement=3.0),
+                    "judgement noise 3x",
+                ),
+            )
+        )
+    ),
+    # Of the default preset: other answers, and other trials to compare with.
+    "grades": tuple(
+        Row(condition, (LOOKAHEAD,), place, label)
+        for place, (condition, label) in enumerate(_GRADES)
     ),
     # Of the paper preset (`--preset paper`): one part of the default preset on at a time.
     "alone": (
@@ -213,7 +276,9 @@ TITLES: dict[str, str] = {
     "extrapolation": "appendix: estimating queries to 10 %",
     "gap": "appendix: final policy reward gap",
     "choices": "beyond: what the paper leaves open",
+    "grades": "beyond: graded answers, and which trial is compared with",
     "lifelike": "beyond: people who are more like real ones",
+    "advice": "beyond: the recommended setting, for both goals",
     "alone": "beyond: the paper preset, one part of the default on at a time",
     "ablation": "beyond: the default preset, one part off at a time",
 }

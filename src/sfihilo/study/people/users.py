@@ -29,7 +29,8 @@ from typing import Literal
 
 import numpy as np
 
-from sfihilo.history import Choice, FloatArray, Query, Response, generator
+from sfihilo.history import FloatArray, Query, Response, generator
+from sfihilo.study.people.answering import Answering, Judgement
 from sfihilo.study.people.noise import NoiseLevels, evaluate_rewards, measure, perturb
 
 Judges = Literal["measured", "true"]
@@ -125,7 +126,7 @@ class Experience:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedUser:
-    """A simulated person who executes policies and compares each with the one before."""
+    """A simulated person who executes policies and compares each with an earlier one."""
 
     seed: int
     outcome_map: OutcomeMap
@@ -137,6 +138,7 @@ class SimulatedUser:
     initial_map: OutcomeMap | None = None
     time_constant: float = UserSettings().time_constant
     lapses: float = 0.0
+    answering: Answering = Answering()
 
     def adaptation(self, round: int) -> float:
         """alpha_star: the adapted share at that round (1 for a stationary person)."""
@@ -168,25 +170,33 @@ class SimulatedUser:
         measured = measure(true, self.noise, generator(self.seed, round, "measurement noise"))
         return Experience(measured, true)
 
-    def judge(self, round: int, previous: Experience, new: Experience) -> Choice:
-        """The choice between two experiences by noisy evaluations of their rewards, or a lapse."""
+    def judge(self, round: int, previous: Experience, new: Experience, age: int = 1) -> Judgement:
+        """The answer about two experiences by noisy evaluations of their rewards, or a lapse.
+
+        age: how many rounds ago the previous one was.
+        """
         if self.lapses:
             rng = generator(self.seed, round, "lapse")
             if rng.uniform() < self.lapses:
-                return "new" if rng.uniform() < 0.5 else "previous"
+                return self.answering.lapse(rng)
         pair = (previous.measured, new.measured)
         if self.judges == "true":
             pair = (previous.true, new.true)
         rng = generator(self.seed, round, "reward noise")
         felt_previous, felt_new = evaluate_rewards(self.rewards(np.stack(pair)), self.noise, rng)
-        if felt_previous == felt_new:
-            return "same"
-        return "previous" if felt_previous > felt_new else "new"
+        gap = float(felt_new - felt_previous)
+        if forgotten := self.answering.memory_noise(age):
+            rng = generator(self.seed, round, "memory noise")
+            gap += forgotten * math.sqrt(2) * self.noise.reward * rng.standard_normal()
+        return self.answering.judgement(gap, self.seed, round)
 
     def answer(self, query: Query, new: Experience, previous: Experience | None) -> Response:
-        """The visible outcome of ``new``, and the choice if there is a previous experience."""
-        choice = None if previous is None else self.judge(query.round, previous, new)
-        return Response(outcome=self.seen(new.measured), choice=choice)
+        """The visible outcome of ``new``, and the answer if there is a previous experience."""
+        outcome = self.seen(new.measured)
+        if previous is None:
+            return Response(outcome, None)
+        age = 1 if query.compared_with is None else query.round - query.compared_with
+        return Response(outcome, *self.judge(query.round, previous, new, age))
 
     def respond(self, query: Query) -> Response:
         """Replies to a query whose anchor contains everything that the person judges by.

@@ -17,7 +17,7 @@ methods by an own class.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,11 +30,9 @@ from sfihilo.learner import State, ask, begin, recommend, tell
 from sfihilo.study.design.conditions import Unit, derived_seed, learner_settings, simulated_user
 from sfihilo.study.people.users import Experience, Head, RewardMap, SimulatedUser
 
-ADVICE_AT = (10, 20, 40, 60, 100, 200)
-# People of their own: no rule was developed on them.
-ADVICE_SEED = 1601
 _POOL = 20_000
 _STARTS = 24
+_STEP = 1e-5
 _NEGATIVE = -1e-6  # a gap below it is an error of the reference, not of rounding
 
 
@@ -64,13 +62,16 @@ class LearnerSeeker:
         return recommend(self.state).policy
 
 
-def run_advice_unit(
-    unit: Unit, at: Sequence[int] = ADVICE_AT, seeker: Callable[[], Seeker] | None = None
-) -> pd.DataFrame:
-    """Columns query, metric, value: the advice of one unit; by the learner if none is given."""
+def run_advice_unit(unit: Unit) -> pd.DataFrame:
+    """Columns query, metric, value: the learner's advice after the queries of the condition."""
     seed = derived_seed(unit.study_seed, unit.user, "learner")
-    made = seeker() if seeker else LearnerSeeker(begin(learner_settings(unit), seed))
-    return advice_curve(simulated_user(unit), made, [q for q in at if q <= unit.queries])
+    seeker = LearnerSeeker(begin(learner_settings(unit), seed))
+    at = [query for query in unit.condition.advice if query <= unit.queries]
+    if not at:
+        raise ValueError(
+            f"queries: expected at least {min(unit.condition.advice)}, got {unit.queries}"
+        )
+    return advice_curve(simulated_user(unit), seeker, at)
 
 
 def advice_curve(user: SimulatedUser, seeker: Seeker, at: Sequence[int]) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""One unit of the study, start to end: the learner's own four functions drive a simulated user.
+"""One unit of the study, start to end: the learner's own functions drive a simulated user.
 
 The result is a tidy table with one row per (query, metric). Its metrics:
 
@@ -17,6 +17,10 @@ The result is a tidy table with one row per (query, metric). Its metrics:
     length_scale, ridge, log_sharpness             hyperparameters in use
     decay_time, bandwidth                          the same, of recency-weighted variants
     final_policy_gap                  at the end only
+    advice_reward                     clean reward of the recommended policy, after the queries that
+                                      a condition names
+
+A condition with `advice` has the metrics of advice.py instead.
 """
 
 from __future__ import annotations
@@ -27,11 +31,13 @@ import numpy as np
 import pandas as pd
 
 from sfihilo.history import FloatArray
-from sfihilo.learner import State, ask, begin, is_checkpoint, tell
+from sfihilo.learner import State, ask, begin, is_checkpoint, recommend, tell
+from sfihilo.recall import question
 from sfihilo.settings import Settings
 from sfihilo.study.analysis.answers import calibration_slope, log_losses
 from sfihilo.study.design.conditions import Unit, derived_seed, learner_settings, simulated_user
 from sfihilo.study.people.users import Experience, SimulatedUser
+from sfihilo.study.run.advice import run_advice_unit
 from sfihilo.study.run.evaluation import (
     HISTOGRAM,
     CalibrationKind,
@@ -56,6 +62,8 @@ def run_unit(unit: Unit) -> pd.DataFrame:
     """Columns query, metric, value: the whole learning curve of one unit."""
     if unit.queries < 1:
         raise ValueError(f"queries: expected at least one query, got {unit.queries}")
+    if unit.condition.advice:
+        return run_advice_unit(unit)
     user = simulated_user(unit)
     held_out = hold_out(user, unit.evaluation)
     stationary = user.outcomes(held_out.policies) if user.initial_map is None else None
@@ -75,6 +83,8 @@ def run_unit(unit: Unit) -> pd.DataFrame:
                 gap = _final_gap(state, user, query, unit.evaluation)
                 metrics.append(("final_policy_gap", gap))
             rows += [(query, name, value) for name, value in metrics]
+        if query in unit.condition.advice_at:
+            rows.append((query, "advice_reward", advice_reward(state, user, query)))
     return pd.DataFrame(rows, columns=["query", "metric", "value"])
 
 
@@ -83,12 +93,14 @@ def interaction(
 ) -> Iterator[tuple[int, State]]:
     """Yields the states after 0, 1, 2, ... comparisons. Round 0 makes the first anchor."""
     state = begin(settings, seed)
-    previous: Experience | None = None
+    experiences: list[Experience] = []
     for round in range(queries + 1):
         query = ask(state)
         new = user.experience(round, query.policy)
-        state = tell(state, query, user.answer(query, new, previous))
-        previous = new
+        query = question(state, query, user.seen(new.measured))
+        compared = None if query.compared_with is None else experiences[query.compared_with]
+        state = tell(state, query, user.answer(query, new, compared))
+        experiences.append(new)
         yield round, state
 
 
@@ -96,6 +108,12 @@ def unit_interaction(unit: Unit, user: SimulatedUser) -> Iterator[tuple[int, Sta
     """The interaction of a unit's learner with its user."""
     seed = derived_seed(unit.study_seed, unit.user, "learner")
     return interaction(learner_settings(unit), seed, user, unit.queries)
+
+
+def advice_reward(state: State, user: SimulatedUser, round: int) -> float:
+    """The clean reward of the recommended policy."""
+    policy = recommend(state).policy
+    return float(user.rewards(user.outcomes(policy[None], round))[0])
 
 
 def inverse_metrics(
