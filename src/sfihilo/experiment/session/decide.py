@@ -276,6 +276,7 @@ def chosen(record: Record, number: int, choice: object, strength: object = None)
         over = f"it is over ({trial.status}); " if trial.ended else ""
         raise ValueError(f"trial {number}: {over}no answer is expected: {_unasked(trial)}")
     _open_trial(record, number)
+    _require_no_break(record, "answer")
     return Draft("chosen", {"trial": number, **given})
 
 
@@ -376,11 +377,11 @@ def resumed(record: Record) -> Draft:
 
 
 def unnoticed_break(record: Record, now: datetime) -> Draft | None:
-    """The break that nobody recorded, if the last event is older than `break_minutes`."""
+    """The break that nobody recorded, if the person took no part for over `break_minutes`."""
     pause = record.protocol.break_minutes
     if record.interrupted or pause is None or not record.trials:
         return None
-    minutes = (now - datetime.fromisoformat(record.wall)).total_seconds() / 60
+    minutes = (now - datetime.fromisoformat(record.active)).total_seconds() / 60
     return interrupted(record, f"nothing for {minutes:.0f} min") if minutes > pause else None
 
 

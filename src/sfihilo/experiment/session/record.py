@@ -30,6 +30,8 @@ ACTIONS = TRIAL_MADE | {
 }  # fmt: skip
 # What undo takes back; a withdrawn trial is one too. `placed` and `goal` are not: another place or
 # goal corrects them.
+WITH_THE_PERSON = TRIAL_MADE | {"started", "measured", "chosen", "aborted", "vetoed", "resumed"}
+# The pause since the last of these may have been a break; a note says nothing about that.
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Record:
     """A session as its log tells it: who, in which space, its trials, where the device may be.
 
     `goal_set` is the goal that was set after the session began; None: the one of its settings.
+    `wall` is when the last event was written, `active` when the person last took part.
     """
 
     session: str
@@ -58,6 +61,7 @@ class Record:
     refused: int = 0
     number: int = 0
     wall: str = ""
+    active: str = ""
 
     @property
     def goal(self) -> Goal:
@@ -175,6 +179,7 @@ def opened(event: Event, functions: Iterable[Callable[..., bool]] = ()) -> Recor
         functions=tuple(body["space"]["functions"]),
         number=event.number,
         wall=event.wall,
+        active=event.wall,
         positions=(space.start,) if space.start else (),
     )
 
@@ -215,7 +220,12 @@ def apply(record: Record, event: Event) -> Record:
             f"event {event.number} of session {record.session}: unknown kind {event.kind!r}; "
             "was it written by a newer version?"
         ) from None
-    return replace(reducer(record, event), number=event.number, wall=event.wall)
+    return _written(reducer(record, event), event)
+
+
+def _written(record: Record, event: Event) -> Record:
+    active = event.wall if event.kind in WITH_THE_PERSON else record.active
+    return replace(record, number=event.number, wall=event.wall, active=active)
 
 
 def step_over(record: Record, event: Event) -> Record:
@@ -225,7 +235,7 @@ def step_over(record: Record, event: Event) -> Record:
         record = _changed(record, len(record.trials), ending="undone")
     elif event.kind in ("started", "measured", "chosen", "amended"):
         record = _changed(record, event.body["trial"], walk_taken_back=True)
-    return replace(record, number=event.number, wall=event.wall)
+    return _written(record, event)
 
 
 def _changed(record: Record, number: int, **changes: Any) -> Record:

@@ -166,7 +166,7 @@ class Session:
     ) -> Trial:
         """Note that the policy is being applied: from now on the device may be there."""
         number = trial_number(trial)
-        return self._act(partial(decide.started, number=number), key, actor)
+        return self._go_on(partial(decide.started, number=number), key, actor)
 
     def measure(
         self,
@@ -182,7 +182,7 @@ class Session:
         `warnings` say when its comparison cannot be used.
         """
         number = trial_number(trial)
-        return self._act(partial(decide.measured, number=number, outcome=outcome), key, actor)
+        return self._go_on(partial(decide.measured, number=number, outcome=outcome), key, actor)
 
     def choose(
         self,
@@ -202,7 +202,7 @@ class Session:
         decision = partial(
             decide.chosen, number=trial_number(trial), choice=choice, strength=strength
         )
-        return self._act(decision, key, actor)
+        return self._go_on(decision, key, actor)
 
     def abort(
         self,
@@ -395,6 +395,13 @@ class Session:
     def _act(self, decision: Decision, key: str | None, actor: str | None) -> Trial:
         with self._lock:
             return self._trial_of(self._log.commit(decision, key, actor))
+
+    def _go_on(self, decision: Decision, key: str | None, actor: str | None) -> Trial:
+        """The next part of a trial; after a break that nobody recorded, it is not compared."""
+        with self._lock:
+            if not self._log.knows(key) and not self._log.refresh().interrupted:
+                self._after_break(actor)
+            return self._act(decision, key, actor)
 
     def _mark(self, decision: Decision, key: str | None, actor: str | None) -> Record:
         with self._lock:
