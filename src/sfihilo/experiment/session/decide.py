@@ -138,9 +138,12 @@ def require_none_open(record: Record) -> None:
 def require_reachable(record: Record, trial: Trial) -> None:
     """Raise if an open trial is unsafe: the device may have moved since it was asked.
 
-    That happens when undo opens an earlier trial again, or when the device was placed elsewhere.
+    That happens when undo opens an earlier trial again, or when the device was placed elsewhere. A
+    trial that caused pain is unsafe too, although undo opened it again.
     """
     problems = safety.problems(record.space, dict(trial.policy), record.positions)
+    if is_painful(record, np.array(trial.unit))[0]:
+        problems.append("it is near one that caused pain")
     if problems:
         raise safety.UnsafePolicyError(
             f"trial {trial.number}: it must not be applied from where the device may be now "
@@ -296,7 +299,10 @@ def aborted(record: Record, number: int, why: str, pain: bool) -> Draft:
 
 
 def vetoed(record: Record, number: int, why: str, pain: bool) -> Draft:
-    """The policy is refused before it is applied."""
+    """The policy is refused before it is applied; pain may also be felt when the trial is over."""
+    require_open(record)
+    if pain and record.trial(number).ended:
+        return Draft("pain", {"trial": number, **_reason(why, pain)})
     trial = _open_trial(record, number)
     if trial.started or trial.measured or trial.answered:
         raise ValueError(f"trial {number}: it was {trial.status}; abort it instead")

@@ -26,6 +26,7 @@ from sfihilo.experiment.space.space import Policy
 
 TRIAL_MADE = frozenset({"asked", "suggested"})
 CORRECTIONS = frozenset({"withdrawn", "redone"})  # `withdrawn` also names a trial: see corrects
+SAYS_NOTHING = frozenset({"pain", "lifted"})  # about the device
 ENDS_THE_WALK = frozenset({"measured", "aborted", "withdrawn", "amended"})
 
 
@@ -135,9 +136,9 @@ class _Device:
         if event.kind == "started" and trial in self.over:  # an outcome came before the walk
             self.over.discard(trial)
             self.shown = trial
-        if trial != self._newest() or trial in self.over:
+        if trial != self._newest() or trial in self.over or event.kind in SAYS_NOTHING:
             return
-        if event.kind in ("vetoed", "lifted"):
+        if event.kind == "vetoed":
             self.shown = None
             return
         self._add(trial)

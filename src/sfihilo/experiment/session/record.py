@@ -26,12 +26,13 @@ __all__ = [
 ]  # fmt: skip
 
 ACTIONS = TRIAL_MADE | {
-    "started", "measured", "chosen", "amended", "aborted", "vetoed", "lifted",
+    "started", "measured", "chosen", "amended", "aborted", "vetoed", "pain", "lifted",
 }  # fmt: skip
 # What undo takes back; a withdrawn trial is one too. `placed` and `goal` are not: another place or
 # goal corrects them.
 WITH_THE_PERSON = TRIAL_MADE | {"started", "measured", "chosen", "aborted", "vetoed", "resumed"}
 # The pause since the last of these may have been a break; a note says nothing about that.
+PAIN_HOLDS = "that it caused pain was undone; its neighbourhood is avoided until `lift`"
 
 
 @dataclass(frozen=True)
@@ -229,12 +230,19 @@ def _written(record: Record, event: Event) -> Record:
 
 
 def step_over(record: Record, event: Event) -> Record:
-    """The record after an event that was undone: the person may have walked all the same."""
+    """The record after an event that was undone: the person may have walked all the same.
+
+    What caused pain is avoided until it is lifted, also if the event that said so was undone.
+    """
     if event.kind in TRIAL_MADE:
         record = _made(record, event)
         record = _changed(record, len(record.trials), ending="undone")
     elif event.kind in ("started", "measured", "chosen", "amended"):
         record = _changed(record, event.body["trial"], walk_taken_back=True)
+    if event.kind in ("aborted", "vetoed", "pain") and event.body.get("pain"):
+        number = event.body["trial"]
+        warnings = record.trial(number).warnings
+        record = _avoided(_changed(record, number, warnings=(*warnings, PAIN_HOLDS)), event)
     return _written(record, event)
 
 
@@ -313,9 +321,12 @@ def _ended(record: Record, event: Event, ending: Ending, *, avoid: bool) -> Reco
     """End a trial early; `avoid` keeps proposals away from its policy."""
     body = event.body
     record = _changed(record, body["trial"], ending=ending, why=body["why"])
-    if not avoid:
-        return record
-    trial = record.trial(body["trial"])
+    return _avoided(record, event) if avoid else record
+
+
+def _avoided(record: Record, event: Event) -> Record:
+    """Keep proposals away from the policy of the event's trial."""
+    trial, body = record.trial(event.body["trial"]), event.body
     pain = body.get("pain", False)
     veto = Veto(trial.round, trial.unit, trial.number, body["why"], pain=pain)
     return replace(record, vetoes=(*record.vetoes, veto))
@@ -367,6 +378,7 @@ REDUCERS: dict[str, Callable[[Record, Event], Record]] = {
     "amended": _amended,
     "aborted": _aborted,
     "vetoed": _vetoed,
+    "pain": _avoided,
     "withdrawn": _withdrawn,
     "lifted": _lifted,
     "placed": lambda record, event: record,

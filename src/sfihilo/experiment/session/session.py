@@ -231,7 +231,8 @@ class Session:
     ) -> Trial:
         """Refuse a policy before it is applied; its neighbourhood is avoided for a while.
 
-        With `pain` it is avoided, in `ask`, `suggest` and `recommend`, until `lift`.
+        With `pain` it is avoided, in `ask`, `suggest`, `repeat` and `recommend`, until `lift`; pain
+        may also be told of a trial that is over, which keeps its data.
         """
         number = trial_number(trial)
         return self._act(partial(decide.vetoed, number=number, why=why, pain=pain), key, actor)
@@ -278,7 +279,8 @@ class Session:
     def undo(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Event:
         """Take the last action back; returns the event that no longer counts.
 
-        Undo changes the record, not the device: everywhere it may have been, it may still be.
+        Undo changes the record, not the device: everywhere it may have been, it may still be. What
+        caused pain is avoided until `lift`, also if the event that said so is undone.
         """
         return self._correct("withdrawn", why, key, actor)
 
