@@ -1,5 +1,6 @@
 """What makes the shell commands easy and safe to type."""
 
+import json
 import os
 import shutil
 import stat
@@ -278,3 +279,17 @@ def test_completion_offers_session_names(folder: Path) -> None:
         capture_output=True, text=True, check=True, env={**os.environ, **words},
     )  # fmt: skip
     assert done.stdout.split() == ["P07-1", "P08-1"]
+
+
+def test_commands_with_one_unreadable_session_go_on_and_name_it(folder: Path) -> None:
+    begin()
+    with Lab("sfihilo.db") as lab:
+        body = dict(next(iter(lab.log.events())).body) | {"space": {"policy": None}}
+        lab.log.append("broken", "opened", body)
+    called = subprocess.run(
+        command_line("session", "list", "--json"), capture_output=True, text=True, check=True
+    )
+    assert [row["session"] for row in json.loads(called.stdout)] == ["P07-1"]
+    assert "session broken is left out" in called.stderr
+    assert "P07-1" in run("ask")
+    assert "P07-1" in run("show", "--session", "P07")
