@@ -368,6 +368,31 @@ def test_pain_zone_with_a_small_step_keeps_the_declared_radius(lab: Lab) -> None
     assert session.suggest({"x": 50, "y": 0.66}).status == "asked"
 
 
+@pytest.mark.parametrize("undos", [1, 2])
+def test_trial_after_an_undone_one_is_not_compared_with_the_walk_before(
+    lab: Lab, undos: int
+) -> None:
+    """The person may have felt what was shown; only a veto says that it was not applied."""
+    session = stepping(lab)
+    session.measure(session.start(session.suggest({"x": 60})), {"o": 0.5})
+    shown = session.suggest({"x": 65})
+    if undos == 2:
+        session.abort(shown, "stumbled")
+    for _ in range(undos):
+        session.undo()
+    following = session.suggest({"x": 62})
+    assert not following.asks_choice
+    assert "may have walked trial 2 last" in following.warnings[0]
+
+
+def test_trial_after_a_vetoed_one_is_compared_with_the_walk_before(lab: Lab) -> None:
+    session = stepping(lab)
+    session.measure(session.start(session.suggest({"x": 60})), {"o": 0.5})
+    session.veto(session.suggest({"x": 65}), "too strong")
+    following = session.suggest({"x": 62})
+    assert (following.asks_choice, following.compare_with) == (True, 1)
+
+
 def test_pain_is_true_or_false(session: Session) -> None:
     with pytest.raises(ValueError, match="pain: expected True or False"):
         session.veto(session.ask(), "x", pain="yes")  # type: ignore[arg-type]

@@ -151,6 +151,19 @@ def require_reachable(record: Record, trial: Trial) -> None:
         )
 
 
+def require_to_do(record: Record, trial: Trial) -> None:
+    """Raise if a trial must not be done any more: it ended early, or it is ahead and unsafe.
+
+    A complete one is returned to a script that repeats its calls: every later call of it is kept.
+    """
+    if trial.ending is not None:
+        raise ValueError(
+            f"trial {trial.number}: it is over ({trial.status}); ask with another key for a new one"
+        )
+    if not trial.measured:
+        require_reachable(record, trial)
+
+
 def _open_trial(record: Record, number: int) -> Trial:
     require_open(record)
     trial = record.trial(number)
@@ -173,8 +186,9 @@ def _comparison(record: Record) -> tuple[int | None, bool, list[str]]:
         return anchor.number, False, []
     if walked is not None and walked.number != anchor.number:
         why = "was taken out" if walked.ending in TAKEN_OUT else "has no usable outcome"
+        felt = "may have walked" if walked.ending == "undone" else "walked"
         return anchor.number, False, [
-            f"no comparison is asked: the person walked trial {walked.number} last, which {why}"
+            f"no comparison is asked: the person {felt} trial {walked.number} last, which {why}"
         ]  # fmt: skip
     return anchor.number, True, []
 

@@ -15,7 +15,7 @@ from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.session.places import TRIAL_MADE, corrects, places, taken_back
 from sfihilo.experiment.session.protocol import Protocol, Veto
 from sfihilo.experiment.session.trial import Ending, Trial
-from sfihilo.experiment.space.space import Policy, Space
+from sfihilo.experiment.space.space import Policy, Space, function_name
 
 if TYPE_CHECKING:
     from sfihilo.settings import Goal
@@ -168,7 +168,14 @@ def advance(record: Record, events: Sequence[Event], new: int) -> Record:
 def opened(event: Event, functions: Iterable[Callable[..., bool]] = ()) -> Record:
     """The record of a session that has just begun."""
     body = event.body
-    space = Space.from_dict(body["space"], functions)
+    given, stored = tuple(functions), list(body["space"]["functions"])
+    names = [function_name(function) for function in given]
+    if given and names != stored:
+        raise ValueError(
+            f"functions: expected {', '.join(stored) or 'none'}, as the session was created with, "
+            f"got {', '.join(names)}"
+        )
+    space = Space.from_dict(body["space"], given)
     return Record(
         session=event.session,
         participant=body["participant"],
@@ -177,7 +184,7 @@ def opened(event: Event, functions: Iterable[Callable[..., bool]] = ()) -> Recor
         protocol=Protocol(**body["protocol"]),
         seed=body["seed"],
         opened=event.wall,
-        functions=tuple(body["space"]["functions"]),
+        functions=tuple(stored),
         number=event.number,
         wall=event.wall,
         active=event.wall,
@@ -237,8 +244,6 @@ def step_over(record: Record, event: Event) -> Record:
     if event.kind in TRIAL_MADE:
         record = _made(record, event)
         record = _changed(record, len(record.trials), ending="undone")
-    elif event.kind in ("started", "measured", "chosen", "amended"):
-        record = _changed(record, event.body["trial"], walk_taken_back=True)
     if event.kind in ("aborted", "vetoed", "pain") and event.body.get("pain"):
         number = event.body["trial"]
         warnings = record.trial(number).warnings

@@ -112,12 +112,11 @@ class Session:
         with self._lock:
             stored = self._log.stored(key, lambda event: event.kind == "asked")
             if stored is not None:
-                return self._trial_of(stored)
+                return self._made_before(stored)
             record = self._after_break(actor)
             current = record.current
             if current is not None:
-                if not current.measured:
-                    decide.require_reachable(record, current)
+                decide.require_to_do(record, current)
                 return current
             source: Source = "anchor"
             made = self._anchor_again(record)
@@ -431,12 +430,18 @@ class Session:
         """A trial that the operator wants."""
         with self._lock:
             stored = self._log.stored(key, same)
-            if stored is None:
-                decide.require_open(self._log.record)
-                decide.require_none_open(self._log.record)
-                self._after_break(actor)
-                stored = self._log.decide(decision, key, actor)
-            return self._trial_of(stored)
+            if stored is not None:
+                return self._made_before(stored)
+            decide.require_open(self._log.record)
+            decide.require_none_open(self._log.record)
+            self._after_break(actor)
+            return self._trial_of(self._log.decide(decision, key, actor))
+
+    def _made_before(self, event: Event) -> Trial:
+        """The trial of a request that is repeated, unless it must not be done any more."""
+        trial = self._trial_of(event)
+        decide.require_to_do(self._log.record, trial)
+        return trial
 
     def _trial_of(self, event: Event) -> Trial:
         return self._log.record.trial(event.body["trial"])
