@@ -1,6 +1,8 @@
 """Where the device may be: no command is ever more than one step from where it truly is."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from sfihilo.experiment import (
     UnsafePolicyError,
 )
 from sfihilo.experiment.session.places import places
-from sfihilo.experiment.session.record import fold
+from sfihilo.experiment.session.record import Protocol, fold
 from tests.experiment.device import SETTINGS, Operator, operate
 from tests.experiment.people import memory_folder
 
@@ -230,6 +232,54 @@ def test_start_and_measure_are_refused_during_a_break(session: Session) -> None:
         session.measure(trial, {"o": 0.5})
     session.resume()
     assert session.measure(session.start(trial), {"o": 0.5}).measured
+
+
+def after_long_breaks(session: Session) -> list[dict[str, float]]:
+    """The possible places if every interruption had taken two hours."""
+    hours, events = 0, []
+    for event in session.events:
+        hours += 2 * (event.kind == "resumed")
+        wall = datetime.fromisoformat(event.wall) + timedelta(hours=hours)
+        events.append(replace(event, wall=wall.isoformat()))
+    return sorted((dict(place) for place in fold(events).positions), key=lambda p: p["x"])
+
+
+def test_device_after_a_long_break_may_be_at_its_start_again(session: Session) -> None:
+    """It may have been switched off; after a short one it is where it was."""
+    for x in (6.0, 7.0, 8.0):
+        walk(session, x)
+    session.interrupt("end of the day")
+    session.resume()
+    assert possible(session) == at(8.0)
+    assert after_long_breaks(session) == at(5.0, 8.0)
+    session.place({"x": 8.0})
+    assert after_long_breaks(session) == at(8.0)
+
+
+def test_trial_left_open_in_a_long_break_proves_its_place_only_if_started_after(
+    session: Session,
+) -> None:
+    started = session.start(session.suggest({"x": 6.0}))
+    session.interrupt("lunch")
+    session.resume()
+    session.measure(started, {"o": 0.5})  # of before lunch
+    assert possible(session) == at(6.0)
+    assert after_long_breaks(session) == at(5.0, 6.0)
+    shown = session.suggest({"x": 5.5})
+    session.interrupt("phone")
+    session.resume()
+    session.measure(session.start(shown), {"o": 0.5})
+    assert after_long_breaks(session) == at(5.5)
+
+
+def test_long_break_without_reanchor_leaves_the_device_where_it_was(folder: Path) -> None:
+    with Lab(folder / "lab.db") as lab:
+        protocol = Protocol(reanchor=False)
+        session = lab.create(ONE, "P1", 1, settings=SETTINGS, protocol=protocol)
+        walk(session, 6.0)
+        session.interrupt("change of shoes")
+        session.resume()
+        assert after_long_breaks(session) == at(6.0)
 
 
 def test_undo_never_removes_a_possible_place(folder: Path) -> None:

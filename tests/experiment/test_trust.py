@@ -444,3 +444,17 @@ def test_names_are_exported() -> None:
     answer: Choice = "new"
     assert answer == "new"
     assert Interval(1.0, 0.0, 2.0).high == 2.0
+
+
+def test_run_without_any_outcome_does_not_ask_the_person(lab: Lab) -> None:
+    session = stepping(lab)
+    asked: list[int] = []
+    outcomes: Iterator[dict[str, float | None] | None] = iter([{"o": 0.5}, None, {"o": 0.4}])
+
+    def choose(trial: Trial) -> Choice:
+        asked.append(trial.number)
+        return "new"
+
+    session.run(apply=lambda _: None, measure=lambda _: next(outcomes), choose=choose, trials=3)
+    assert asked == []  # the third follows one without an outcome: it is not compared
+    assert [trial.status for trial in session.trials] == ["complete"] * 3

@@ -130,6 +130,8 @@ def chosen_session(lab: Lab, db: Path, name: str | None) -> str:
 def readable_records(lab: Lab) -> list[Record]:
     """The record of every session that can be read; a warning names each other one."""
     records, unreadable = lab.records()
+    if unreadable and not records:
+        lab.record(next(iter(unreadable)))  # raises the reason
     for name, why in unreadable.items():
         typer.echo(printable(f"Warning: session {name} is left out: {why}"), err=True)
     return list(records.values())

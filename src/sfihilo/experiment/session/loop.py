@@ -38,7 +38,8 @@ def run(session: Steps, apply: Apply, measure: Measure, choose: Choose, trials: 
     `apply` is called before every measurement, also for a trial that was started before: the
     process that started it may have died before it applied the policy. Applying a policy twice must
     do no harm. `choose` returns the answer, or the answer and its strength. A measurement that is
-    refused is asked for again, and recorded as missing when the device keeps giving it. When a
+    refused is asked for again, and recorded as missing when the device keeps giving it; a person is
+    not asked about a trial of which nothing was measured. When a
     function of the lab fails (or Ctrl-C is pressed) the session is interrupted and the error goes
     on to the caller; `run` again continues.
     """
@@ -62,6 +63,9 @@ def _conduct(session: Steps, trial: Trial, apply: Apply, measure: Measure, choos
         apply(trial.policy)
         trial = _measured(session, trial, measure)
     if trial.asks_choice and not trial.answered:
+        if not trial.known_outcome:  # nothing was measured: the answer could not be used
+            session.choose(trial, None)
+            return
         session.prepare()
         given = choose(trial)
         choice, strength = given if isinstance(given, tuple) else (given, None)

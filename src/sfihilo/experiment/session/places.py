@@ -11,6 +11,9 @@ it to; only an event that proves a place removes the others; undo never removes 
   trial was shown, nobody gave another place and nothing of another trial was taken back.
 * A trial that was aborted or withdrawn, or whose outcome was amended to nothing, proves nothing,
   whatever was recorded before: its data may have been typed by mistake.
+* After an interruption of more than `break_minutes` (an hour if there is none) the device may have
+  been switched off, and be at its start again. Data of a trial that was left open may be of before,
+  unless it was started after. Without `reanchor` interruptions do not matter.
 * An event that was undone proves nothing, but the place that it names stays possible. A trial that
   undo opens again may be applied again.
 * Events about earlier trials (a late correction) do not concern the device.
@@ -20,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.space.space import Policy
@@ -27,6 +31,7 @@ from sfihilo.experiment.space.space import Policy
 TRIAL_MADE = frozenset({"asked", "suggested"})
 CORRECTIONS = frozenset({"withdrawn", "redone"})  # `withdrawn` also names a trial: see corrects
 SAYS_NOTHING = frozenset({"pain", "lifted"})  # about the device
+MOVES = TRIAL_MADE | {"started", "measured", "chosen", "aborted", "vetoed", "placed"}
 ENDS_THE_WALK = frozenset({"measured", "aborted", "withdrawn", "amended"})
 
 
@@ -51,10 +56,19 @@ def places(events: Sequence[Event], start: Mapping[str, float]) -> tuple[Policy,
     `start` is where the device was before the first trial; empty if that is not known.
     """
     undone = taken_back(events)
-    device = _Device(possible=[dict(start)] if start else [], doubtful=_doubtful(events))
+    begin = [dict(start)] if start else []
+    device = _Device(begin[:], begin, _longest_break(events), doubtful=_doubtful(events))
     for event in events:
         device.follow(event, in_force=event.number not in undone)
     return device.places()
+
+
+def _longest_break(events: Sequence[Event]) -> timedelta | None:
+    """The longest interruption after which the device is certainly where it was; None: any."""
+    protocol = events[0].body.get("protocol", {}) if events else {}
+    minutes = protocol.get("break_minutes")
+    known = timedelta(minutes=60.0 if minutes is None else minutes)
+    return known if protocol.get("reanchor", True) else None
 
 
 def _doubtful(events: Sequence[Event]) -> frozenset[int]:
@@ -73,6 +87,10 @@ class _Device:
     """One pass through a history, in the order in which the events were written."""
 
     possible: list[Policy]
+    begin: list[Policy]  # where the device is when it was switched off and on
+    longest_break: timedelta | None
+    active: str | None = None  # when the device was last used or seen
+    left_open: int | None = None  # a trial that was shown before a break and not started since
     doubtful: frozenset[int] = frozenset()  # trials that prove no place
     shown: int | None = None  # a trial that may be applied at any moment
     undisturbed: int | None = None  # a trial since which nothing else concerned the device
@@ -92,6 +110,8 @@ class _Device:
         """Take one more event into account; `in_force` says whether it was not undone later."""
         if event.kind == "placed":
             self.possible, self.undisturbed = [dict(event.body["policy"])], None
+        elif event.kind == "resumed":
+            self._resume(event)
         elif event.kind in TRIAL_MADE:
             self._show(event)
         elif corrects(event):
@@ -99,6 +119,16 @@ class _Device:
         elif event.kind != "refused" and event.body.get("trial") is not None:
             self.trial_of[event.number] = event.body["trial"]
             self._act(event, in_force)
+        if event.kind in MOVES or event.kind == "resumed":
+            self.active = event.wall
+
+    def _resume(self, event: Event) -> None:
+        if self.active is None or self.longest_break is None:
+            return
+        pause = datetime.fromisoformat(event.wall) - datetime.fromisoformat(self.active)
+        if pause > self.longest_break:
+            self.possible += [place for place in self.begin if place not in self.possible]
+            self.left_open = self.shown
 
     def _newest(self) -> int | None:
         return next((n for n in reversed(self.policies) if n not in self.undone), None)
@@ -146,6 +176,7 @@ class _Device:
             return
         if event.kind == "started":
             self.started.add(trial)
+            self.left_open = None
         if self._proves(trial, event):
             self.possible = [self.policies[trial]]
         if event.kind in ENDS_THE_WALK and (event.kind != "amended" or "outcome" in event.body):
@@ -154,7 +185,7 @@ class _Device:
 
     def _proves(self, trial: int, event: Event) -> bool:
         """Whether the device is certainly at this trial's policy."""
-        if trial != self.undisturbed or trial in self.doubtful:
+        if trial != self.undisturbed or trial in self.doubtful or trial == self.left_open:
             return False
         if event.kind == "measured":
             return _has_number(event)

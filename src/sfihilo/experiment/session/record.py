@@ -7,6 +7,7 @@ has the other half: which events may be written now.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -170,7 +171,7 @@ def opened(event: Event, functions: Iterable[Callable[..., bool]] = ()) -> Recor
     body = event.body
     given, stored = tuple(functions), list(body["space"]["functions"])
     names = [function_name(function) for function in given]
-    if given and names != stored:
+    if given and list(map(_own_name, names)) != list(map(_own_name, stored)):
         raise ValueError(
             f"functions: expected {', '.join(stored) or 'none'}, as the session was created with, "
             f"got {', '.join(names)}"
@@ -190,6 +191,11 @@ def opened(event: Event, functions: Iterable[Callable[..., bool]] = ()) -> Recor
         active=event.wall,
         positions=(space.start,) if space.start else (),
     )
+
+
+def _own_name(name: str) -> str:
+    """A function's name without its module, which differs between a script and a notebook."""
+    return re.split(r"[:.]", name)[-1]
 
 
 def is_action(event: Event) -> bool:
