@@ -13,8 +13,9 @@ from sfihilo.cli.output import (
     readable,
     table_lines,
 )
-from sfihilo.cli.values import parse_choice, parse_number, physical
+from sfihilo.cli.values import parse_choice, parse_number
 from sfihilo.experiment import Outcome, Parameter
+from sfihilo.experiment.output.digits import physical
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,9 @@ from tests.experiment.torture.children import fast_folder
 from tests.experiment.torture.scripted import SPACE, measured, settle
 
 GOLDEN = Path(__file__).with_name("golden")
+# What trials tell since then, with the values that mean "as before".
+LATER = {"strength": None, "goal": "understand"}
+ENDED = {3: "sensor fell off", 4: "too early a peak", 6: "tired"}
 
 
 def write_golden() -> None:
@@ -70,6 +73,14 @@ def told(session: Session) -> dict[str, Any]:
     }
 
 
+def _as_before(now: dict[str, Any]) -> dict[str, Any]:
+    """What was told when the file was written: without what trials tell since then."""
+    for trial in now["trials"]:
+        assert {name: trial.pop(name) for name in LATER} == LATER
+        assert trial.pop("why") == ENDED.get(trial["trial"], "")
+    return now
+
+
 @pytest.mark.parametrize("version", range(1, FORMAT + 1))
 def test_every_session_ever_written_opens_and_goes_on(version: int, tmp_path: Path) -> None:
     source = GOLDEN / f"session-{version}.db"
@@ -78,7 +89,7 @@ def test_every_session_ever_written_opens_and_goes_on(version: int, tmp_path: Pa
     with Lab(path) as lab:
         assert lab.verify().ok
         session = lab.open("s")
-        assert told(session) == json.loads(source.with_suffix(".json").read_text())
+        assert _as_before(told(session)) == json.loads(source.with_suffix(".json").read_text())
         trial = session.ask()
         assert trial.number == told(session)["current"]
         session.choose(trial, None)

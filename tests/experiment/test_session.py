@@ -473,7 +473,7 @@ def test_a_closed_session_can_only_be_read(session: Session) -> None:
         with pytest.raises(ValueError, match="closed"):
             call()
     assert session.record.notes[0][2] == "went well"
-    assert session.recommend().trials == 2
+    assert session.recommend().comparisons == 1
 
 
 def test_the_same_key_does_nothing_twice(session: Session) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+import sfihilo
 from sfihilo import State, load, save
 from sfihilo.experiment import Lab
-from sfihilo.experiment.session import states
 from tests.experiment.people import EXOSKELETON, LEAN, Person, finish, memory_folder
 
 ROUNDS = 9
@@ -90,7 +90,7 @@ def test_fitting_snapshot_is_used(folder: Path, monkeypatch: pytest.MonkeyPatch)
         used.append(text)
         return load(text)
 
-    monkeypatch.setattr(states, "load", noted)
+    monkeypatch.setattr(sfihilo, "load", noted)
     true = advice(folder)
     assert len(used) == 1
     assert true == expected(folder)
@@ -126,14 +126,14 @@ FORK = """
 import os, threading, time, warnings
 warnings.simplefilter("ignore")
 from sfihilo.experiment import Lab
-from sfihilo.experiment.session import proposals
+import sfihilo
 from tests.experiment.people import EXOSKELETON, LEAN, finish, good, memory_folder
-ask = proposals.ask
+ask = sfihilo.ask
 def slow(*given):
     if threading.current_thread() is not threading.main_thread():
         time.sleep(1)  # the fork comes in the middle of the preparation
     return ask(*given)
-proposals.ask = slow
+sfihilo.ask = slow
 with memory_folder() as folder, Lab(folder / "lab.db") as lab:
     session = lab.create(EXOSKELETON, "P1", 1, settings=LEAN)
     finish(session)

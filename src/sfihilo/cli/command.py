@@ -54,6 +54,14 @@ Key = Annotated[
 Number = Annotated[
     int | None, typer.Option("--trial", "-t", help="Trial; the current one if left out.")
 ]
+Compare = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--compare",
+        help="NAME:PARAMETER=VALUE,...: how likely the advice is preferred to these settings; "
+        "what is left out stays as in the last trial.",
+    ),
+]
 Why = Annotated[str, typer.Option("--why", help="The reason, for the record.")]
 
 

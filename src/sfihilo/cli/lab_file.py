@@ -8,8 +8,18 @@ from typing import Annotated
 
 import typer
 
-from sfihilo.cli.command import DEFAULT_DB, Db, Json, Name, lab_at, session_at, session_errors
+from sfihilo.cli.command import (
+    DEFAULT_DB,
+    Compare,
+    Db,
+    Json,
+    Name,
+    lab_at,
+    session_at,
+    session_errors,
+)
 from sfihilo.cli.output import DAMAGED, Output, fail
+from sfihilo.cli.values import parse_comparisons
 from sfihilo.experiment.log.audit import verify as verify_file
 from sfihilo.experiment.log.recovery import recover as recover_file
 from sfihilo.experiment.session.trial import counted
@@ -45,6 +55,7 @@ def export(
 
 def report(
     out: Annotated[Path, typer.Option("--out", "-o", help="HTML file to write.")],
+    compare: Compare = None,
     name: Name = None,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
@@ -55,7 +66,7 @@ def report(
     output = Output(as_json)
     with session_at(db, name) as session:
         with output.progress("Writing the report"):
-            path = write_report(session, out)
+            path = write_report(session, out, parse_comparisons(compare or []))
         if not output.json({"report": str(path)}):
             output.say(f"Report written to {path}")
 

@@ -7,15 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from sfihilo.cli.command import Command, Number, Why, session_command, use_session, used_session
-from sfihilo.cli.steps import last_policy
-from sfihilo.cli.values import (
-    CHOICE_HELP,
-    parse_choice,
-    parse_outcome,
-    parse_policy,
-    physical_unit,
-    whole_outcome,
-)
+from sfihilo.cli.values import CHOICE_HELP, parse_choice, parse_outcome, parse_policy, whole_outcome
+from sfihilo.experiment.output.digits import physical_unit
+from sfihilo.experiment.session.kept import kept_settings
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.session import UNCHANGED
 from sfihilo.experiment.session.trial import Trial
@@ -55,9 +49,7 @@ def suggest(
 
 def completed(record: Record, given: dict[str, float]) -> tuple[dict[str, float], list[str]]:
     """The given settings with the rest of the last policy, and a sentence about what was kept."""
-    source, last = last_policy(record)
-    free = record.space.free
-    kept = {name: last[name] for name in free if name not in given and name in last}
+    source, kept = kept_settings(record, given)
     if not kept:
         return given, []
     words = ", ".join(

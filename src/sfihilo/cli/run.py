@@ -36,11 +36,11 @@ from sfihilo.cli.screens import (
     screen,
     stage_of,
 )
-from sfihilo.cli.steps import last_policy
 from sfihilo.cli.terminal import Terminal
 from sfihilo.cli.values import parse_choice, parse_number
 from sfihilo.cli.views import advice_tables
 from sfihilo.experiment.log.errors import DamagedError, LogError
+from sfihilo.experiment.session.kept import last_policy
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.trial import Trial
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sfihilo.cli.output import LINE_WIDTH
-from sfihilo.cli.steps import change, compared, last_policy, outcome_words, remarks
-from sfihilo.cli.values import is_missing, parse_number, physical, physical_unit, with_unit
+from sfihilo.cli.steps import change, compared, outcome_words, remarks
+from sfihilo.cli.values import is_missing, parse_number
+from sfihilo.experiment.output.digits import physical, physical_unit, with_unit
+from sfihilo.experiment.session.kept import last_policy
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.trial import Trial, counted
 from sfihilo.experiment.space.measurement import accepted

@@ -12,6 +12,7 @@ from sfihilo.cli.command import (
     DEFAULT_DB,
     Actor,
     Command,
+    Compare,
     Db,
     Json,
     Key,
@@ -31,6 +32,7 @@ from sfihilo.cli.steps import next_step, remarks
 from sfihilo.cli.values import (
     CHOICE_HELP,
     parse_choice,
+    parse_comparisons,
     parse_outcome,
     parse_ranges,
     whole_outcome,
@@ -211,15 +213,16 @@ def recommend(
     within: Annotated[
         list[str] | None, typer.Option("--within", help="NAME=LOW:HIGH, narrower than the space.")
     ] = None,
+    compare: Compare = None,
     name: Name = None,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
-    """The settings to keep, with what they are expected to bring."""
+    """The settings to keep, how sure that is, and what they are expected to bring."""
     output = Output(as_json)
     with session_at(db, name) as session:
         with output.progress("Computing the recommendation"):
-            advice = session.recommend(parse_ranges(within or []))
+            advice = session.recommend(parse_ranges(within or []), parse_comparisons(compare or []))
         if not output.json(advice.to_dict()):
             advice_tables(output, session.record, advice)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from sfihilo.cli.values import physical, physical_unit
+from sfihilo.experiment.output.digits import physical, physical_unit
+from sfihilo.experiment.session.kept import last_policy
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.trial import Trial
 
@@ -43,23 +42,6 @@ def compared(trial: Trial) -> str:
 def remarks(record: Record, trial: Trial) -> list[str]:
     """What an operator should know about a new trial."""
     return [WHY_ANCHOR] if trial.source == "anchor" else []
-
-
-def last_policy(record: Record, before: int | None = None) -> tuple[str, Mapping[str, float]]:
-    """Where the settings came from and what they were: the last trial that was carried out.
-
-    Before any trial it is the start of the space, which may not name every parameter; after the
-    operator stated a place, it is that one. `before` leaves out a trial and all later ones.
-    """
-    places = record.positions
-    policies = [trial.policy for trial in record.trials]
-    if before is None and len(places) == 1 and record.trials and places[0] not in policies:
-        return "the stated place", places[0]
-    for trial in reversed(record.trials[: None if before is None else before - 1]):
-        carried_out = trial.started or trial.measured or trial.answered
-        if carried_out and trial.ending != "undone":
-            return f"trial {trial.number}", trial.policy
-    return "the start", record.space.start
 
 
 def change(record: Record, trial: Trial, name: str) -> str:

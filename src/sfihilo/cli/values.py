@@ -1,14 +1,11 @@
-"""What people type and read: numbers, answers, NAME=VALUE, physical values with sensible digits."""
+"""What people type: numbers, answers, NAME=VALUE."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
-from sfihilo.experiment.space.parameter import Outcome, Parameter
 from sfihilo.experiment.space.space import Space
 from sfihilo.history import Choice
 
@@ -22,8 +19,6 @@ CHOICE_WORDS: Mapping[str, Choice | None] = {
     "c": None, "cannot": None, "cannot say": None, "can't say": None, "none": None,
 }  # fmt: skip
 CHOICE_HELP = "n (new), p (previous), s (same) or c (cannot say)"
-RESOLUTION = 1000  # parts of the range that a shown value tells apart
-MOST_DECIMALS = 6
 
 
 def parse_choice(text: str) -> Choice | None:
@@ -114,32 +109,14 @@ def parse_ranges(pairs: Sequence[str]) -> dict[str, tuple[float, float]]:
     return found
 
 
-def physical(value: float | None, quantity: Parameter | Outcome) -> str:
-    """A value with as many digits as its range asks for: a thousandth of it, or its grid."""
-    if value is None:
-        return ""
-    grid = quantity.grid if isinstance(quantity, Parameter) else None
-    if grid is not None:
-        places = max(_decimals(grid), _decimals(float(quantity.low)))
-    elif isinstance(quantity, Parameter) and quantity.log:
-        return f"{value:.4g}"
-    else:
-        places = math.ceil(math.log10(RESOLUTION / (quantity.high - quantity.low)))
-    text = f"{value:.{min(max(places, 0), MOST_DECIMALS)}f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if text == "-0" else text
-
-
-def physical_unit(value: float | None, quantity: Parameter | Outcome) -> str:
-    """A value as `physical` shows it, with its unit; "not measured" where there is none."""
-    return "not measured" if value is None else with_unit(physical(value, quantity), quantity)
-
-
-def with_unit(text: str, quantity: Parameter | Outcome) -> str:
-    """A shown value and its unit."""
-    return f"{text} {quantity.unit}" if quantity.unit else text
-
-
-def _decimals(value: float) -> int:
-    exponent = Decimal(repr(float(value))).normalize().as_tuple().exponent
-    return max(0, -exponent) if isinstance(exponent, int) else 0
+def parse_comparisons(texts: Sequence[str]) -> dict[str, dict[str, float]]:
+    """NAME:PARAMETER=VALUE,... arguments: named settings to compare the advice with."""
+    found: dict[str, dict[str, float]] = {}
+    for text in texts:
+        name, colon, values = text.partition(":")
+        if not name or not colon or not values:
+            raise ValueError(f"--compare: expected NAME:PARAMETER=VALUE,..., got {text!r}")
+        if name in found:
+            raise ValueError(f"--compare: {name} is given twice")
+        found[name] = parse_policy(values.split(","))
+    return found

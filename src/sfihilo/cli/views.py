@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from sfihilo.cli.output import Output
-from sfihilo.cli.values import physical
-from sfihilo.experiment.output.advice import Advice
+from textwrap import wrap
+
+from sfihilo.cli.output import Output, line_width
+from sfihilo.experiment.output.advice import Advice, preference_rows, reward_words
+from sfihilo.experiment.output.digits import percent, physical
 from sfihilo.experiment.session.record import Record
-from sfihilo.experiment.session.trial import counted
 
 
 def trial_table(record: Record) -> tuple[list[str], list[list[object]]]:
@@ -32,15 +33,21 @@ def trial_table(record: Record) -> tuple[list[str], list[list[object]]]:
 
 
 def advice_tables(output: Output, record: Record, advice: Advice) -> None:
-    """The recommended settings, the outcomes they should bring, and what to be careful about."""
+    """The verdict, then the numbers: settings, preference, outcomes, what to be careful about."""
     space = record.space
+    output.say(*wrap(advice.verdict, line_width()), "")
     output.table(
-        f"Recommended after {counted(advice.trials, 'trial')}",
+        "Recommended",
         ["set", "value", "unit"],
         [
             [name, physical(value, space.policy[name]), space.policy[name].unit]
             for name, value in advice.policy.items()
         ],
+    )
+    output.table(
+        "Probability that this person prefers it to",
+        ["compared with", "settings", "preferred"],
+        [[name, words, percent(value)] for name, words, value in preference_rows(record, advice)],
     )
     output.table(
         "Expected, with 95 % intervals",
@@ -54,7 +61,5 @@ def advice_tables(output: Output, record: Record, advice: Advice) -> None:
             for name, found in advice.outcomes.items()
         ],
     )
-    if advice.extrapolates:
-        output.say("Careful: less is known about these settings than about any that were tried.")
-    if not advice.one_step:
-        output.say("They are more than one allowed step away: approach them in steps.")
+    for text in (reward_words(advice), *advice.remarks):
+        output.say(*wrap(text, line_width()))

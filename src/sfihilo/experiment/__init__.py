@@ -13,7 +13,7 @@ from sfihilo.experiment.log.errors import (
     StaleError,
     deprecated,
 )
-from sfihilo.experiment.output.advice import Advice, Interval
+from sfihilo.experiment.output.advice import Advice, Interval, Tried
 from sfihilo.experiment.session.commit import OvertakenError
 from sfihilo.experiment.session.lab import Lab, Plan
 from sfihilo.experiment.session.record import Protocol, Record, Veto
@@ -49,6 +49,7 @@ __all__ = [
     "Space",
     "StaleError",
     "Trial",
+    "Tried",
     "UnsafePolicyError",
     "Veto",
 ]

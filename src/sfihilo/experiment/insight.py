@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfihilo.experiment.session.record import Record
-from sfihilo.experiment.session.rounds import heard
+from sfihilo.experiment.session.rounds import used_answers
 from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Space
 from sfihilo.feasible import Feasible
@@ -136,7 +136,7 @@ def answer_hits(record: Record) -> tuple[np.ndarray, np.ndarray]:
 
     Counts only answers that the learner uses and predicted: a probability of 0.5 is no prediction.
     """
-    used = heard(record)
+    used = used_answers(record)
     rows = [
         (trial.number, float((trial.model["chance_new"] > 0.5) == (trial.choice == "new")))
         for trial in record.trials

@@ -70,14 +70,14 @@ def joined(made: Sequence[Table]) -> Table:
     columns = (
         *(column for column in trials.columns if column.name not in {"session", "participant"}),
         *(Column(name, "number", f"measured {name}", units[f"predicted_{name}"]) for name in names),
-        *(column for column in answers.columns if column.name in ("choice", "learned")),
+        *(column for column in answers.columns if column.name in ("choice", "strength", "learned")),
         *(
             column
             for column in model.columns
             if column.name not in skipped and column.name != "trial"
         ),
     )
-    blank = {"choice": None, "learned": None}
+    blank = {"choice": None, "strength": None, "learned": None}
     rows: list[Row] = [
         {
             **row,

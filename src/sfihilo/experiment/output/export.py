@@ -23,6 +23,7 @@ from sfihilo.experiment.log.chain import check
 from sfihilo.experiment.log.event import Event, canonical, check_name
 from sfihilo.experiment.output.tables import Column, Table, tables
 from sfihilo.experiment.output.text import cell, markdown, printable
+from sfihilo.experiment.session.answers import offered
 from sfihilo.experiment.session.lab import NAME, Lab, reading
 from sfihilo.experiment.session.record import Record, fold
 
@@ -182,7 +183,8 @@ def write_readme(session: ExportedSession, last: Event, path: Path) -> Path:
         "",
         f"Participant {printable(record.participant)}, opened {printable(record.opened)}, "
         f"seed {printable(record.seed)}, "
-        f"{len(record.trials)} trials, {record.status}.",
+        f"{len(record.trials)} trials, {record.status}. Goal: {printable(record.goal)}; "
+        f"{offered(record.grades)} answers offered.",
         f"The record has {last.seq} events and ends with hash `{last.hash}`.",
         "Times are UTC; trials are ordered by number, never by clock. An empty cell is missing.",
         "A text that a spreadsheet would compute as a formula begins with ' in the CSV files.",

@@ -6,7 +6,7 @@ One HTML file that contains its pictures and loads nothing.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from sfihilo.experiment.files import replacing, require_replaceable
@@ -23,14 +23,18 @@ from sfihilo.experiment.insight import (
 from sfihilo.experiment.log.errors import BusyError
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output import figure
-from sfihilo.experiment.output.advice import Advice
+from sfihilo.experiment.output.advice import Advice, preference_rows, reward_words
+from sfihilo.experiment.output.digits import percent, physical, policy_words
 from sfihilo.experiment.output.text import counted
 from sfihilo.experiment.output.text import hypertext as escape
-from sfihilo.experiment.session.record import Record
-from sfihilo.experiment.session.rounds import heard
+from sfihilo.experiment.session.answers import offered, strength_word
+from sfihilo.experiment.session.record import Record, Veto
+from sfihilo.experiment.session.rounds import used_answers
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.trial import TAKEN_OUT, Trial
+from sfihilo.experiment.space.parameter import Outcome, Parameter
 from sfihilo.learner import State
+from sfihilo.recommendation import NothingLearnedError
 
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1f2933}
@@ -40,47 +44,64 @@ table{border-collapse:collapse;margin:.6rem 0;font-variant-numeric:tabular-nums}
 th,td{text-align:left;padding:.22rem .8rem .22rem 0;border-bottom:1px solid #e4e7eb}
 td.n,th.n{text-align:right}img{max-width:100%}p.quiet,.quiet{color:#616e7c}
 .warn{background:#fff4e5;border-left:4px solid #f0932b;padding:.5rem .8rem}
+p.verdict{font-size:1.15rem;font-weight:600}
 details summary{cursor:pointer}code{font-size:.85em;word-break:break-all}
 """
 ANSWERS = {"new": "this one", "previous": "the one before", "same": "same", None: "cannot say"}
-FEW_COMPARISONS = 10
 MARK = b"<!doctype html><html lang=en><meta charset=utf-8><title>Session "  # how a report begins
 TRIES = 10
 
 
-def write_report(session: Session, path: str | Path) -> Path:
+def write_report(
+    session: Session,
+    path: str | Path,
+    compare_with: Mapping[str, Mapping[str, float]] | None = None,
+) -> Path:
     """Write the report of a session to an HTML file; replaces nothing but an earlier report."""
     path = Path(path)
     require_replaceable(path, MARK)  # before the work, not only after it
-    text = report(session)
+    text = report(session, compare_with)
     with replacing(path, MARK) as partial:
         partial.write_text(text, encoding="utf-8")
     return path
 
 
-def report(session: Session) -> str:
-    """The report of a session as HTML, of one moment of its record."""
+def report(session: Session, compare_with: Mapping[str, Mapping[str, float]] | None = None) -> str:
+    """The report of a session as HTML, of one moment of its record.
+
+    The advice is also compared with the named policies of `compare_with`.
+    """
     for _ in range(TRIES):
         record, state, last = session.record, session.state, session.events[-1]
-        page = _page(session, record, state, last)
+        advice = _advice_or_reason(session, compare_with)
+        page = _page(record, state, last, advice)
         if session.record.number == record.number == last.number:
             return page
     raise BusyError(f"session {session.id}: another writer changes it all the time; try again")
 
 
-def _page(session: Session, record: Record, state: State, last: Event) -> str:
+def _advice_or_reason(
+    session: Session, compare_with: Mapping[str, Mapping[str, float]] | None
+) -> Advice | str:
+    """The advice, or why there is none: a report is written all the same."""
+    try:
+        return session.recommend(compare_with=compare_with)
+    except NothingLearnedError as error:
+        return f"{error}, and nothing to explain"
+    except ValueError as error:
+        if compare_with:
+            session.recommend()  # raises too, unless what is compared with is wrong
+            raise
+        return str(error)
+
+
+def _page(record: Record, state: State, last: Event, advice: Advice | str) -> str:
     parts = [f"<h1>Session {escape(record.session)}</h1>", _summary(record)]
-    compared = len(heard(record))
-    if record.anchor_trial is None or compared == 0:
-        parts.append("<p>Nothing was compared yet: there is nothing to explain.</p>")
+    if isinstance(advice, str):
+        sentence = advice[:1].upper() + advice[1:]
+        parts.append(f"<p class=warn>{escape(sentence)}.</p>")
     else:
-        advice = session.recommend()
         found, ranges = drives(state, record.space), best_ranges(state, record.space)
-        if compared < FEW_COMPARISONS:
-            parts.append(
-                f"<p class=warn>Only {counted(compared, 'comparison')} so far: read the "
-                "intervals, not the middle.</p>"
-            )
         parts += [
             "<h2>What to set</h2>",
             _advice(record, advice, ranges),
@@ -92,6 +113,7 @@ def _page(session: Session, record: Record, state: State, last: Event) -> str:
             _known(record),
             _image(figure.learning(record), "predictions before each trial"),
         ]
+    parts.append(_vetoes(record))
     parts += ["<h2>Every trial</h2>", _trials(record), _notes(record), _evidence(record, last)]
     return (
         f"{MARK.decode()}{escape(record.session)}</title>"
@@ -106,34 +128,44 @@ def _summary(record: Record) -> str:
         f"<p class=quiet>Participant {escape(record.participant)} · opened "
         f"{escape(record.opened[:16].replace('T', ' '))} UTC · {record.status} · "
         f"{counted(len(ended), 'complete trial')} · {counted(answers, 'answer')}, "
-        f"{len(heard(record))} learned from · {counted(record.refused, 'refused input')}</p>"
+        f"{len(used_answers(record))} learned from · {counted(record.refused, 'refused input')} · "
+        f"goal: {escape(record.goal)} · {offered(record.grades)} answers offered</p>"
     )
 
 
 def _advice(record: Record, advice: Advice, ranges: Sequence[BestRange]) -> str:
-    likely = {best.name: f"{_number(best.low)} to {_number(best.high)}" for best in ranges}
+    space = record.space
+    likely = {best.name: _range(best.low, best.high, space.policy[best.name]) for best in ranges}
     rows = [
-        [name, _number(value), likely.get(name, "fixed"), knob.unit,
-         f"{_number(knob.low)} to {_number(knob.high)}"]
+        [name, physical(value, knob), likely.get(name, "fixed"), knob.unit,
+         _range(knob.low, knob.high, knob)]
         for name, value in advice.policy.items()
-        for knob in [record.space.policy[name]]
+        for knob in [space.policy[name]]
     ]  # fmt: skip
     expected = [
-        [name, _number(interval.value), f"{_number(interval.low)} to {_number(interval.high)}",
-         record.space.outcomes[name].unit]
+        [name, physical(interval.value, outcome), _range(interval.low, interval.high, outcome),
+         outcome.unit]
         for name, interval in advice.outcomes.items()
+        for outcome in [space.outcomes[name]]
     ]  # fmt: skip
-    warnings = []
-    if advice.extrapolates:
-        warnings.append("The model knows less about this policy than about any that was tried.")
-    if not advice.one_step:
-        warnings.append("It is more than one allowed step from the last policy: approach it.")
+    preferred = [
+        [name, words, percent(probability)]
+        for name, words, probability in preference_rows(record, advice)
+    ]
     return (
-        _table(["parameter", "recommended", "best value, 90 %", "unit", "allowed"], rows, {1, 2})
+        f"<p class=verdict>{escape(advice.verdict)}</p>"
+        + "".join(f"<p class=warn>{escape(text)}</p>" for text in advice.remarks)
+        + _table(["parameter", "recommended", "best value, 90 %", "unit", "allowed"], rows, {1, 2})
+        + "<p>The probability that this person prefers it, if asked right after both:</p>"
+        + _table(["compared with", "settings", "preferred"], preferred, {2})
         + "<p>What it is expected to bring:</p>"
         + _table(["outcome", "predicted", "95 % interval", "unit"], expected, {1, 2})
-        + "".join(f"<p class=warn>{escape(text)}</p>" for text in warnings)
+        + f"<p>{escape(reward_words(advice))}</p>"
     )
+
+
+def _range(low: float, high: float, quantity: Parameter | Outcome) -> str:
+    return f"{physical(low, quantity)} to {physical(high, quantity)}"
 
 
 def _drives(found: Sequence[Drive]) -> str:
@@ -180,7 +212,8 @@ def _known(record: Record) -> str:
 
 def _trials(record: Record) -> str:
     space = record.space
-    headings = ["trial", "source", "status", *space.policy, *space.outcomes, "with", "preferred"]
+    headings = ["trial", "source", "status", *space.policy, *space.outcomes, "with", "preferred",
+                "goal", "reason"]  # fmt: skip
     rows = [_trial_row(record, trial) for trial in record.trials]
     numeric = set(range(3, 3 + len(space.policy) + len(space.outcomes)))
     return (
@@ -195,11 +228,46 @@ def _trial_row(record: Record, trial: Trial) -> list[str]:
         str(trial.number),
         trial.source,
         trial.status,
-        *(_number(value) for value in trial.policy.values()),
-        *(_number(values.get(name)) for name in record.space.outcomes),
+        *(physical(value, record.space.policy[name]) for name, value in trial.policy.items()),
+        *(physical(values.get(name), outcome) for name, outcome in record.space.outcomes.items()),
         str(trial.compare_with) if trial.asks_choice else "",
-        ANSWERS[trial.choice] if trial.answered else "",
+        _answer(record, trial) if trial.answered else "",
+        trial.goal,
+        trial.why,
     ]
+
+
+def _answer(record: Record, trial: Trial) -> str:
+    word = strength_word(trial.strength, record.grades)
+    return ANSWERS[trial.choice] + ("" if word is None else f", {word}")
+
+
+def _vetoes(record: Record) -> str:
+    """Every policy that was refused, and every one that caused pain, with the reason."""
+    if not record.vetoes:
+        return ""
+    rows = [
+        [
+            str(veto.trial),
+            policy_words(record.space, record.trial(veto.trial).policy),
+            "pain" if veto.pain else "other",
+            veto.why,
+            _until(record, veto),
+        ]
+        for veto in record.vetoes
+    ]
+    return "<h2>Refused settings</h2>" + _table(
+        ["trial", "settings", "because of", "reason", "avoided"], rows, set()
+    )
+
+
+def _until(record: Record, veto: Veto) -> str:
+    """How long settings near a veto are avoided."""
+    if veto.lifted:
+        return "lifted" + (f": {veto.lifted_why}" if veto.lifted_why else "")
+    if veto.pain:
+        return "until it is lifted"
+    return f"for {counted(record.protocol.veto_rounds, 'round')}"
 
 
 def _notes(record: Record) -> str:
@@ -230,7 +298,3 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], numeric: set[
 def _image(png: bytes, about: str) -> str:
     data = base64.b64encode(png).decode("ascii")
     return f'<p><img alt="{escape(about)}" src="data:image/png;base64,{data}"></p>'
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"

@@ -11,8 +11,9 @@ from typing import Any
 
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output.text import printable
+from sfihilo.experiment.session.answers import STRENGTHS, offered
 from sfihilo.experiment.session.record import TRIAL_MADE, Record, taken_back
-from sfihilo.experiment.session.rounds import heard
+from sfihilo.experiment.session.rounds import used_answers
 from sfihilo.experiment.session.trial import Trial
 
 Row = dict[str, Any]
@@ -69,6 +70,16 @@ CHOICES = {
 }
 
 
+PAIN = {
+    "holds": "it caused pain: settings near it are avoided until the veto is lifted",
+    "lifted": "it caused pain; settings near it are allowed again",
+}
+GOALS = {
+    "understand": "learn what this person values, everywhere",
+    "best": "find a good setting",
+}
+
+
 def tables(record: Record, events: Sequence[Event]) -> tuple[Table, ...]:
     """All tables of one session; their texts print, whatever is in the record."""
     made = (
@@ -101,6 +112,10 @@ def trials_table(record: Record, events: Sequence[Event]) -> Table:
         Column("round", "integer", "the learner's round"),
         Column("source", "text", "who proposed the policy", levels=SOURCES),
         Column("status", "text", "where the trial stands", levels=STATUSES),
+        Column("goal", "text", "what the learner's queries were for", levels=GOALS),
+        Column("reason", "text", "why it was aborted, vetoed or withdrawn"),
+        Column("pain", "text", "whether it ended because of pain", levels=PAIN),
+        Column("lifted_reason", "text", "why a veto because of pain was lifted"),
         Column("asked_at", "text", "when it was stored, before it was shown; ISO 8601, UTC"),
         Column("started_at", "text", "when it was applied; ISO 8601, UTC"),
         Column("measured_at", "text", "when its outcome came; ISO 8601, UTC"),
@@ -118,6 +133,9 @@ def trials_table(record: Record, events: Sequence[Event]) -> Table:
             "round": trial.round,
             "source": trial.source,
             "status": trial.status,
+            "goal": trial.goal,
+            "reason": trial.why or None,
+            **_pain(record, trial),
             **times[trial.number],
             "compare_with": trial.compare_with if trial.asks_choice else None,
             "repeats": trial.repeats,
@@ -126,6 +144,17 @@ def trials_table(record: Record, events: Sequence[Event]) -> Table:
         for trial in record.trials
     )
     return Table("trials", "One row for each trial that was asked.", columns, rows)
+
+
+def _pain(record: Record, trial: Trial) -> Row:
+    """Whether a veto because of pain stands behind the trial, and why it was lifted."""
+    veto = next((v for v in record.vetoes if v.trial == trial.number and v.pain), None)
+    if veto is None:
+        return {"pain": None, "lifted_reason": None}
+    return {
+        "pain": "lifted" if veto.lifted else "holds",
+        "lifted_reason": veto.lifted_why or None,
+    }
 
 
 def outcomes_table(record: Record) -> Table:
@@ -158,14 +187,21 @@ def answers_table(record: Record) -> Table:
         *KEYS,
         Column("compare_with", "integer", "trial that this one was compared with"),
         Column("choice", "text", "what the person answered", levels=CHOICES),
+        Column(
+            "strength",
+            "integer",
+            f"how much better, of {offered(record.grades)} answers; empty: not graded",
+            levels={str(n): word for n, word in enumerate(STRENGTHS[record.grades], start=1)},
+        ),
         Column("learned", "boolean", "whether the learner uses it: both outcomes are known"),
     )
-    used = heard(record)
+    used = used_answers(record)
     rows = tuple(
         {
             **_keys(record, trial),
             "compare_with": trial.compare_with,
             "choice": trial.choice or "cannot_say",
+            "strength": trial.strength,
             "learned": trial.number in used,
         }
         for trial in record.trials

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sfihilo.experiment.log.event import Event, canonical
+from sfihilo.experiment.session.answers import checked_strength
 from sfihilo.experiment.session.proposals import Proposal, is_painful, way_out
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.trial import TAKEN_OUT, Source, Trial
@@ -75,6 +76,13 @@ def answer(choice: object) -> Choice | None:
     if isinstance(choice, str) or choice is None:
         return known_choice(choice)
     raise ValueError(f"choice: expected one of {', '.join(CHOICES)} or None, got {choice!r}")
+
+
+def _graded(record: Record, choice: object, strength: object) -> dict[str, Any]:
+    """The answer as it is stored: with its strength, if it has one."""
+    given = answer(choice)
+    grade = checked_strength(strength, given, record.grades)
+    return {"choice": given, **({} if grade is None else {"strength": grade})}
 
 
 def short_text(value: object) -> str:
@@ -258,17 +266,17 @@ def _unused(record: Record, trial: Trial, found: Measurement) -> list[str]:
     ]
 
 
-def chosen(record: Record, number: int, choice: object) -> Draft:
+def chosen(record: Record, number: int, choice: object, strength: object = None) -> Draft:
     """The person's answer, if it was asked for."""
     require_open(record)
-    trial, given = record.trial(number), answer(choice)
+    trial, given = record.trial(number), _graded(record, choice, strength)
     if trial.answered:
         raise ValueError(f"trial {number}: it was answered already; use amend")
     if not trial.asks_choice:
         over = f"it is over ({trial.status}); " if trial.ended else ""
         raise ValueError(f"trial {number}: {over}no answer is expected: {_unasked(trial)}")
     _open_trial(record, number)
-    return Draft("chosen", {"trial": number, "choice": given})
+    return Draft("chosen", {"trial": number, **given})
 
 
 def _unasked(trial: Trial) -> str:
@@ -303,17 +311,21 @@ def lifted(record: Record, number: int, why: str) -> Draft:
     return Draft("lifted", {"trial": number, **_reason(why)})
 
 
-def amended(record: Record, number: int, why: str, outcome: object, choice: object) -> Draft:
+def amended(
+    record: Record, number: int, why: str, outcome: object, choice: object, strength: object = None
+) -> Draft:
     """A corrected outcome or answer."""
     require_open(record)
     trial = record.trial(number)
+    if choice is UNCHANGED and strength is not None:
+        raise ValueError("amend: expected a choice together with the strength, got none")
     if outcome is UNCHANGED and choice is UNCHANGED:
         raise ValueError("amend: expected an outcome or a choice, got neither")
     if trial.ending in TAKEN_OUT:
         raise ValueError(f"trial {number}: it was {trial.ending}; nothing to amend")
     body: dict[str, Any] = {"trial": number, **_reason(why)}
     if choice is not UNCHANGED:
-        body["choice"] = answer(choice)
+        body |= _graded(record, choice, strength)
         if not trial.answered and not trial.asks_choice:
             raise ValueError(f"trial {number}: no answer is expected: {_unasked(trial)}")
     if outcome is not UNCHANGED:
@@ -343,11 +355,7 @@ def placed(record: Record, policy: Mapping[str, float], why: str) -> Draft:
     """The operator's statement where the device is; any place within the bounds is possible."""
     require_open(record)
     place = record.space.complete(policy)
-    for name, value in place.items():
-        knob = record.space.policy[name]
-        if not knob.low <= value <= knob.high:
-            unit = f" {knob.unit}" if knob.unit else ""
-            raise ValueError(f"{name}: expected {knob.low} to {knob.high}{unit}, got {value}")
+    record.space.check_bounds(place)
     return Draft("placed", {"policy": place, **_reason(why)})
 
 
@@ -380,6 +388,16 @@ def noted(record: Record, text: str) -> Draft:
     """A note."""
     require_open(record)
     return Draft("note", {"text": short_text(text)})
+
+
+def goal_set(record: Record, goal: object, why: str) -> Draft:
+    """What the queries are for from the next trial on."""
+    from sfihilo.settings import GOALS  # loaded by those who change it, not by every command
+
+    require_open(record)
+    if goal not in GOALS:
+        raise ValueError(f"goal: expected {' or '.join(GOALS)}, got {goal!r}")
+    return Draft("goal", {"goal": goal, **_reason(why)})
 
 
 def closed(record: Record, why: str) -> Draft:

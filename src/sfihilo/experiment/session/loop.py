@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from sfihilo.experiment.session.answers import Answer
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.trial import Trial
 from sfihilo.experiment.space.measurement import BadMeasurementError
@@ -12,7 +13,7 @@ from sfihilo.history import Choice
 
 Apply = Callable[[Mapping[str, float]], object]
 Measure = Callable[[Trial], Mapping[str, float | None] | None]
-Choose = Callable[[Trial], Choice | None]
+Choose = Callable[[Trial], Choice | Answer | None]
 MEASURING_ATTEMPTS = 3
 
 
@@ -24,7 +25,9 @@ class Steps(Protocol):
     def ask(self) -> Trial: ...
     def start(self, trial: Trial, /) -> Trial: ...
     def measure(self, trial: Trial, outcome: Mapping[str, float | None] | None, /) -> Trial: ...
-    def choose(self, trial: Trial, choice: Choice | None, /) -> Trial: ...
+    def choose(
+        self, trial: Trial, choice: Choice | None, /, strength: int | None = None
+    ) -> Trial: ...
     def interrupt(self, why: str, /) -> Record: ...
     def prepare(self) -> None: ...
 
@@ -34,9 +37,10 @@ def run(session: Steps, apply: Apply, measure: Measure, choose: Choose, trials: 
 
     `apply` is called before every measurement, also for a trial that was started before: the
     process that started it may have died before it applied the policy. Applying a policy twice must
-    do no harm. A measurement that is refused is asked for again, and recorded as missing when the
-    device keeps giving it. When a function of the lab fails (or Ctrl-C is pressed) the session is
-    interrupted and the error goes on to the caller; `run` again continues.
+    do no harm. `choose` returns the answer, or the answer and its strength. A measurement that is
+    refused is asked for again, and recorded as missing when the device keeps giving it. When a
+    function of the lab fails (or Ctrl-C is pressed) the session is interrupted and the error goes
+    on to the caller; `run` again continues.
     """
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 0:
         raise ValueError(f"trials: expected a whole number from 0, got {trials!r}")
@@ -59,7 +63,9 @@ def _conduct(session: Steps, trial: Trial, apply: Apply, measure: Measure, choos
         trial = _measured(session, trial, measure)
     if trial.asks_choice and not trial.answered:
         session.prepare()
-        session.choose(trial, choose(trial))
+        given = choose(trial)
+        choice, strength = given if isinstance(given, tuple) else (given, None)
+        session.choose(trial, choice, strength)
 
 
 def _measured(session: Steps, trial: Trial, measure: Measure) -> Trial:

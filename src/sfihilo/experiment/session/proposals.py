@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -112,7 +112,7 @@ def _situation(course: Course) -> str:
     """A digest of everything that a proposal depends on."""
     record = course.record
     vetoes = [[veto.round, veto.unit, veto.pain, veto.lifted] for veto in record.vetoes]
-    text = json.dumps([course.names[-1], record.positions, vetoes], sort_keys=True)
+    text = json.dumps([course.names[-1], record.goal_set, record.positions, vetoes], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -153,19 +153,24 @@ def belief(record: Record, state: State, unit: FloatArray) -> dict[str, Any]:
 
 
 def is_painful(record: Record, units: FloatArray) -> BoolArray:
-    """Which of many unit policies (n, d_policy) are near one that was vetoed because of pain.
+    """Which of many unit policies (n, d_policy) are near one that was vetoed because of pain."""
+    return is_near(record, units, record.painful)
+
+
+def is_near(record: Record, units: FloatArray, vetoes: Sequence[Veto]) -> BoolArray:
+    """Which of many unit policies (n, d_policy) are near one of these vetoes.
 
     Near: within `veto_radius` of the range that one step around the vetoed policy reaches, in every
     parameter, once the policy is on the grid.
     """
     space = record.space
     units = np.atleast_2d(units)
-    if not record.painful:
+    if not vetoes:
         return np.zeros(len(units), dtype=bool)
     columns = space.columns(units)
     set_values = np.stack([space.policy[n].to_unit(columns[n]) for n in space.free], axis=1)
     near = np.zeros(len(units), dtype=bool)
-    for veto in record.painful:
+    for veto in vetoes:
         centre = np.array(veto.unit)
         lower, upper = space.box((space.to_policy(centre),))
         near |= _near(set_values, centre, upper - lower, record.protocol.veto_radius)
@@ -203,11 +208,7 @@ def _query(record: Record, state: State) -> Query:
 
     Vetoes because of pain never yield.
     """
-    recent = [
-        veto
-        for veto in record.vetoes
-        if not veto.pain and state.round - veto.round <= record.protocol.veto_rounds
-    ]
+    recent = recent_vetoes(record, state.round)
     while True:
         try:
             return sfihilo.ask(state, feasible_now(record, recent))
@@ -216,6 +217,15 @@ def _query(record: Record, state: State) -> Query:
                 recent = recent[1:]
                 continue
             raise ValueError(f"no policy can be proposed: {error}{way_out(record)}") from error
+
+
+def recent_vetoes(record: Record, round: int) -> list[Veto]:
+    """The vetoes for other reasons than pain that have not expired, the oldest first."""
+    return [
+        veto
+        for veto in record.vetoes
+        if not veto.pain and round - veto.round <= record.protocol.veto_rounds
+    ]
 
 
 def way_out(record: Record) -> str:

@@ -8,14 +8,17 @@ has the other half: which events may be written now.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.session.places import TRIAL_MADE, corrects, places, taken_back
+from sfihilo.experiment.session.protocol import Protocol, Veto
 from sfihilo.experiment.session.trial import Ending, Trial
-from sfihilo.experiment.space.parameter import finite_number
 from sfihilo.experiment.space.space import Policy, Space
+
+if TYPE_CHECKING:
+    from sfihilo.settings import Goal
 
 __all__ = [
     "TRIAL_MADE", "Protocol", "Record", "Veto", "advance", "apply", "fold", "opened", "redo_target",
@@ -25,60 +28,16 @@ __all__ = [
 ACTIONS = TRIAL_MADE | {
     "started", "measured", "chosen", "amended", "aborted", "vetoed", "lifted",
 }  # fmt: skip
-# What undo takes back; a withdrawn trial is one too. `placed` is not: another place corrects it.
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """How a session is conducted.
-
-    After a break the anchor is walked again (`reanchor`), since nobody remembers yesterday's walk;
-    a pause of more than `break_minutes` counts as one (None: only `interrupt` does). `drift`
-    expects the person to adapt. A vetoed policy keeps `veto_radius` of the reachable range around
-    it free of proposals for `veto_rounds` rounds.
-    """
-
-    reanchor: bool = True
-    break_minutes: float | None = 60.0
-    drift: bool = False
-    veto_radius: float = 0.15
-    veto_rounds: int = 10
-
-    def __post_init__(self) -> None:
-        for name in ("reanchor", "drift"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name}: expected true or false, got {getattr(self, name)!r}")
-        if not 0 < finite_number(self.veto_radius, "veto_radius") < 0.5:
-            raise ValueError(f"veto_radius: expected between 0 and 0.5, got {self.veto_radius}")
-        if finite_number(self.veto_rounds, "veto_rounds") < 0:
-            raise ValueError(f"veto_rounds: expected 0 or more, got {self.veto_rounds}")
-        minutes = self.break_minutes
-        if minutes is not None and not finite_number(minutes, "break_minutes") > 0:
-            raise ValueError(f"break_minutes: expected above 0, got {minutes}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON types."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-@dataclass(frozen=True)
-class Veto:
-    """A policy (unit) that must not be proposed again, since when and why.
-
-    A veto because of pain holds until it is lifted; others expire after `veto_rounds`.
-    """
-
-    round: int
-    unit: tuple[float, ...]
-    trial: int = 0
-    why: str = ""
-    pain: bool = False
-    lifted: bool = False
+# What undo takes back; a withdrawn trial is one too. `placed` and `goal` are not: another place or
+# goal corrects them.
 
 
 @dataclass(frozen=True)
 class Record:
-    """A session as its log tells it: who, in which space, its trials, where the device may be."""
+    """A session as its log tells it: who, in which space, its trials, where the device may be.
+
+    `goal_set` is the goal that was set after the session began; None: the one of its settings.
+    """
 
     session: str
     participant: str
@@ -92,12 +51,24 @@ class Record:
     positions: tuple[Policy, ...] = ()
     vetoes: tuple[Veto, ...] = ()
     notes: tuple[tuple[str, str | None, str], ...] = ()
+    goal_set: Goal | None = None
     reanchor_due: bool = False
     interrupted: bool = False
     closed: bool = False
     refused: int = 0
     number: int = 0
     wall: str = ""
+
+    @property
+    def goal(self) -> Goal:
+        """What the next query is for; a rule that is named in the settings goes before it."""
+        begun: Goal = self.settings.get("goal", "understand")
+        return self.goal_set or begun
+
+    @property
+    def grades(self) -> int:
+        """How many answers the person is offered: 2, 5 or 7."""
+        return int(self.settings.get("grades", 2))
 
     @property
     def current(self) -> Trial | None:
@@ -275,6 +246,7 @@ def _made(record: Record, event: Event) -> Record:
         model=body["model"],
         repeats=body["repeats"],
         warnings=tuple(body.get("warnings", ())),
+        goal=record.goal,
     )
     return replace(record, trials=(*record.trials, trial))
 
@@ -298,7 +270,11 @@ def _measured(record: Record, event: Event) -> Record:
 
 def _chosen(record: Record, event: Event) -> Record:
     body = event.body
-    return _changed(record, body["trial"], answered=True, choice=body["choice"])
+    return _changed(record, body["trial"], **_answer(body))
+
+
+def _answer(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"answered": True, "choice": body["choice"], "strength": body.get("strength")}
 
 
 def _amended(record: Record, event: Event) -> Record:
@@ -307,7 +283,7 @@ def _amended(record: Record, event: Event) -> Record:
     if "outcome" in body:
         changes |= {"measured": True, "outcome": _ordered(record, body["outcome"])}
     if "choice" in body:
-        changes |= {"answered": True, "choice": body["choice"]}
+        changes |= _answer(body)
     return _changed(record, body["trial"], **changes)
 
 
@@ -339,7 +315,9 @@ def _lifted(record: Record, event: Event) -> Record:
     return replace(
         record,
         vetoes=tuple(
-            replace(veto, lifted=True) if veto.trial == event.body["trial"] else veto
+            replace(veto, lifted=True, lifted_why=event.body["why"])
+            if veto.trial == event.body["trial"]
+            else veto
             for veto in record.vetoes
         ),
     )
@@ -358,6 +336,10 @@ def _resumed(record: Record, event: Event) -> Record:
 
 def _note(record: Record, event: Event) -> Record:
     return replace(record, notes=(*record.notes, (event.wall, event.actor, event.body["text"])))
+
+
+def _goal(record: Record, event: Event) -> Record:
+    return replace(record, goal_set=event.body["goal"])
 
 
 def _ordered(
@@ -383,5 +365,6 @@ REDUCERS: dict[str, Callable[[Record, Event], Record]] = {
     "interrupted": lambda record, event: replace(record, interrupted=True),
     "resumed": _resumed,
     "note": _note,
+    "goal": _goal,
     "closed": lambda record, event: replace(record, closed=True),
 }

@@ -22,6 +22,7 @@ class Round:
     policy: tuple[float, ...]
     outcome: tuple[float | None, ...] | None
     choice: Choice | None
+    strength: int | None = None
 
 
 def rounds_of(record: Record) -> tuple[Round, ...]:
@@ -37,7 +38,8 @@ def rounds_of(record: Record) -> tuple[Round, ...]:
             trial.asks_choice and anchor is not None and trial.compare_with == anchor.number
         )
         choice = trial.learned_choice if comparable else None
-        rounds.append(Round(trial.unit, outcome if known else None, choice))
+        strength = None if choice is None else trial.strength
+        rounds.append(Round(trial.unit, outcome if known else None, choice, strength))
     return tuple(rounds)
 
 
@@ -51,14 +53,12 @@ def used_answers(record: Record) -> frozenset[int]:
     )
 
 
-heard = used_answers  # former name, until the output modules use the new one
-
-
 class Digests:
     """Names for the learner's state after none, one, ... all of the rounds.
 
     Equal names mean equal states: settings, seed and every round enter, and the version, since
-    another version may compute the same thing differently. The names of the last call are kept, so
+    another version may compute the same thing differently. The goal does not: it changes what is
+    asked, not what is learned (`sfihilo.with_goal`). The names of the last call are kept, so
     that a long session names only what is new.
     """
 
@@ -81,7 +81,8 @@ class Digests:
         )
         names = names[: same + 1]
         for new in rounds[same:]:
-            names.append(_hashed([names[-1], new.policy, new.outcome, new.choice]))
+            answer = (new.choice,) if new.strength is None else (new.choice, new.strength)
+            names.append(_hashed([names[-1], new.policy, new.outcome, *answer]))
         self._known = rounds, names
         return names
 

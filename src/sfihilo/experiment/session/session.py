@@ -20,6 +20,7 @@ from sfihilo.experiment.log.store import Log
 from sfihilo.experiment.output.advice import Advice, advise
 from sfihilo.experiment.output.text import counted
 from sfihilo.experiment.session import decide, loop
+from sfihilo.experiment.session.answers import all_answers
 from sfihilo.experiment.session.commit import Decision, SessionLog
 from sfihilo.experiment.session.decide import UNCHANGED as UNCHANGED
 from sfihilo.experiment.session.decide import Draft, Refusal, trial_number
@@ -27,13 +28,12 @@ from sfihilo.experiment.session.proposals import Proposal, Proposer, proposal
 from sfihilo.experiment.session.record import Record, redo_target, undo_target
 from sfihilo.experiment.session.states import Snapshots
 from sfihilo.experiment.session.trial import Source, Trial
-from sfihilo.history import CHOICES, Choice
+from sfihilo.history import Choice
 
 if TYPE_CHECKING:
     from sfihilo import State
-
-if TYPE_CHECKING:
     from sfihilo.experiment.output.tables import Table
+    from sfihilo.settings import Goal
 
 
 class Session:
@@ -188,16 +188,21 @@ class Session:
         self,
         trial: Trial | int,
         choice: Choice | None,
+        strength: int | None = None,
         *,
         key: str | None = None,
         actor: str | None = None,
     ) -> Trial:
         """The person's answer: "new", "previous", "same", or None for "cannot say".
 
-        Only where it was asked for (`asks_choice`): a person compares with the walk felt last.
+        Only where it was asked for (`asks_choice`): a person compares with the walk felt last. In a
+        session with graded answers `strength` says how much better: 1 (slightly), 2 (clearly) or
+        3 (much) of seven answers, 1 (better) or 2 (much better) of five.
         """
-        number = trial_number(trial)
-        return self._act(partial(decide.chosen, number=number, choice=choice), key, actor)
+        decision = partial(
+            decide.chosen, number=trial_number(trial), choice=choice, strength=strength
+        )
+        return self._act(decision, key, actor)
 
     def abort(
         self,
@@ -245,12 +250,21 @@ class Session:
         why: str,
         outcome: Any = UNCHANGED,
         choice: Any = UNCHANGED,
+        strength: int | None = None,
         key: str | None = None,
         actor: str | None = None,
     ) -> Trial:
-        """Correct an outcome or an answer; the record keeps both, the learner uses the new one."""
+        """Correct an outcome or an answer; the record keeps both, the learner uses the new one.
+
+        A corrected answer has the strength that is given with it, or none.
+        """
         decision = partial(
-            decide.amended, number=trial_number(trial), why=why, outcome=outcome, choice=choice
+            decide.amended,
+            number=trial_number(trial),
+            why=why,
+            outcome=outcome,
+            choice=choice,
+            strength=strength,
         )
         return self._act(decision, key, actor)
 
@@ -300,16 +314,39 @@ class Session:
         """Write something down."""
         return self._mark(partial(decide.noted, text=text), key, actor)
 
+    def set_goal(
+        self, goal: Goal, *, why: str = "", key: str | None = None, actor: str | None = None
+    ) -> Record:
+        """What the queries are for from the next trial on: "understand" or "best".
+
+        Nothing that was learned is lost. A rule named in the settings gives way to the goal's own.
+        """
+        return self._mark(partial(decide.goal_set, goal=goal, why=why), key, actor)
+
     def close(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Record:
         """End the session for good: it can be read, not continued."""
         return self._mark(partial(decide.closed, why=why), key, actor)
 
-    def recommend(self, feasible: Mapping[str, Any] | None = None) -> Advice:
-        """The best policy so far, within the given ranges, with intervals, in physical units."""
+    def recommend(
+        self,
+        feasible: Mapping[str, Any] | None = None,
+        compare_with: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> Advice:
+        """The best policy so far, in physical units, and how sure that is.
+
+        Args:
+            feasible: ranges by name, narrower than the space: `{"torque": (0, 40)}`.
+            compare_with: named policies, such as `{"off": {"torque": 0}}`. `preferred` then has the
+                probability that this person prefers the advice to each of them. What a policy does
+                not name is as in the last trial.
+
+        Raises:
+            NothingLearnedError: no comparison was learned from yet.
+        """
         with self._lock:
             record = self._log.refresh()
             decide.require_functions(record)
-            return advise(record, self._proposer.state(record), feasible)
+            return advise(record, self._proposer.state(record), feasible, compare_with)
 
     def prepare(self) -> None:
         """Compute the next query per possible answer in the background, once it is measured."""
@@ -319,8 +356,8 @@ class Session:
             if current is None or not current.measured or current.answered or record.closed:
                 return
             self._proposer.prepare(
-                record.with_trial(replace(current, answered=True, choice=choice))
-                for choice in (*CHOICES, None)
+                record.with_trial(replace(current, answered=True, choice=choice, strength=strength))
+                for choice, strength in all_answers(record.grades)
             )
 
     @property
@@ -334,11 +371,15 @@ class Session:
         """Do `trials` trials with the lab's own functions; see `session.loop`."""
         return loop.run(self, apply, measure, choose, trials)
 
-    def report(self, path: str | Path) -> Path:
+    def report(
+        self,
+        path: str | Path,
+        compare_with: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> Path:
         """Write one HTML page about the person: what to set, why, how sure, every trial."""
         from sfihilo.experiment.output.report import write_report
 
-        return write_report(self, Path(path))
+        return write_report(self, Path(path), compare_with)
 
     def trials_table(self) -> Table:
         """One row per trial: what was set, when, who proposed it, how it ended."""

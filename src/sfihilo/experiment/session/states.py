@@ -14,7 +14,7 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,6 +28,7 @@ from sfihilo.history import FloatArray, Query, Response
 
 if TYPE_CHECKING:
     from sfihilo import State
+    from sfihilo.settings import Goal
 
 KEPT_STATES = 12
 SNAPSHOT_EVERY = 8  # rounds: what a reopened session may have to be told again
@@ -48,7 +49,8 @@ class Snapshots:
 
         It fits if its digest is in `names`, if the record holds its fingerprint (the learner's
         state had it when a trial was asked), and if it was told the same rounds. So a file that was
-        changed or exchanged is ignored, and the rounds are told again.
+        changed or exchanged is ignored, and the rounds are told again. The state is given with the
+        settings that the session began with, whatever its goal was when it was written.
         """
         path = self._path(record.session)
         if path is None:
@@ -64,7 +66,9 @@ class Snapshots:
             state = sfihilo.load(stored["state"])
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return None
-        return (count, state) if _was_told(state, rounds[:count]) else None
+        if not _was_told(state, rounds[:count]):
+            return None
+        return count, replace(state, settings=_settings(record))
 
     def write(self, session: str, name: str, state: State) -> None:
         """Replace the session's file; a full or read-only disk is no reason to stop a session."""
@@ -90,6 +94,10 @@ class Snapshots:
         return self.folder / f"{readable}-{hashlib.sha256(session.encode()).hexdigest()[:12]}.json"
 
 
+def _settings(record: Record) -> sfihilo.Settings:
+    return sfihilo.Settings.from_dict(dict(record.settings))
+
+
 def _was_told(state: State, rounds: Sequence[Round]) -> bool:
     """Whether the state's history consists of exactly these rounds."""
     history = state.history
@@ -97,6 +105,7 @@ def _was_told(state: State, rounds: Sequence[Round]) -> bool:
         np.array_equal(history.policies[index], told.policy)
         and np.array_equal(history.outcomes[index], _row(told, history.outcomes), equal_nan=True)
         and history.choices[index] == told.choice
+        and history.strengths[index] == told.strength
         for index, told in enumerate(rounds)
     )
 
@@ -123,7 +132,8 @@ class StateCache:
         self._states: OrderedDict[str, State] = OrderedDict()
         self._digests = Digests()
         self._saved = 0  # rounds of the snapshot on the disk
-        self._reached: tuple[int, str] | None = None
+        self._reached: tuple[int, str, Goal | None] | None = None
+        self._aimed: tuple[str, State] | None = None  # the last one with a goal set later
         self._lock = Lock()
 
     def after_fork(self) -> None:
@@ -136,29 +146,44 @@ class StateCache:
         return Course(record, rounds, self._digests.names(record, rounds))
 
     def state(self, course: Course) -> State:
-        """The learner after every round, told only what follows the nearest known state."""
+        """The learner after every round, told only what follows the nearest known state.
+
+        It has the goal of the record now; what it learned does not depend on the goals before.
+        """
         known, state = self._nearest(course)
         for number in range(known, len(course.rounds)):
             new = course.rounds[number]
             query = Query(state.round, np.array(new.policy), state.history.anchor)
             # None becomes NaN: not measured.
             outcome = None if new.outcome is None else np.array(new.outcome, dtype=float)
-            state = sfihilo.tell(state, query, Response(outcome, new.choice))
+            state = sfihilo.tell(state, query, Response(outcome, new.choice, new.strength))
             self._keep(course.names[number + 1], state)
-        return state
+        return self._with_goal(state, course)
+
+    def _with_goal(self, state: State, course: Course) -> State:
+        """The state asking by the goal of the record, if one was set after the session began."""
+        goal = course.record.goal_set
+        if goal is None:
+            return state
+        name, known = f"{goal} {course.names[-1]}", self._aimed
+        if known is None or known[0] != name:
+            known = self._aimed = name, sfihilo.with_goal(state, goal)
+        return known[1]
 
     def remember(self, course: Course) -> bool:
         """Note a state that was really reached; whether a snapshot of it is due."""
-        self._reached = len(course.rounds), course.names[-1]
+        self._reached = len(course.rounds), course.names[-1], course.record.goal_set
         return len(course.rounds) >= self._saved + SNAPSHOT_EVERY
 
     def save(self) -> None:
         """Write a snapshot of the last state that was reached, unless there is one."""
         if self._reached is None or self._reached[0] <= self._saved:
             return
-        count, name = self._reached
+        count, name, goal = self._reached
         state = self._states.get(name)
         if state is not None:
+            # With its goal: the record holds the fingerprint of the state that asked.
+            state = state if goal is None else sfihilo.with_goal(state, goal)
             self._snapshots.write(self._session, name, state)
             self._saved = count
 
@@ -172,7 +197,7 @@ class StateCache:
         found = self._snapshots.read(course.record, course.rounds, names)
         if found is None:
             record = course.record
-            found = 0, sfihilo.begin(sfihilo.Settings.from_dict(dict(record.settings)), record.seed)
+            found = 0, sfihilo.begin(_settings(record), record.seed)
         self._saved = found[0]
         self._keep(names[found[0]], found[1])
         return found

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sfihilo.experiment.output.text import counted as counted  # until the commands import it there
 from sfihilo.history import Choice
+
+if TYPE_CHECKING:
+    from sfihilo.settings import Goal
 
 Source = Literal["learner", "operator", "repeat", "anchor"]
 Ending = Literal["aborted", "vetoed", "withdrawn", "undone"]
@@ -29,8 +32,9 @@ class Trial:
     `compare_with` is the trial whose outcome is the anchor. `source` says who proposed the policy:
     the learner, the operator, a repeat of an earlier trial, or the anchor again after a break.
     An undone trial never happened for the learner; a withdrawn one did, but its data do not count.
-    `why` is the reason for an early end. `walk_taken_back`: an event that was undone later said
-    that the trial was walked.
+    `strength` says how much better, if the person graded the answer; `goal` is that of the session
+    when the trial was asked. `why` is the reason for an early end. `walk_taken_back`: an event that
+    was undone later said that the trial was walked.
     """
 
     session: str
@@ -49,9 +53,11 @@ class Trial:
     warnings: tuple[str, ...] = ()
     answered: bool = False
     choice: Choice | None = None
+    strength: int | None = None
     ending: Ending | None = None
     why: str = ""
     walk_taken_back: bool = False
+    goal: Goal = "understand"
 
     @property
     def whole_outcome(self) -> Mapping[str, float] | None:
@@ -115,7 +121,10 @@ class Trial:
             "repeats": self.repeats,
             "outcome": None if self.outcome is None else dict(self.outcome),
             "choice": self.choice,
+            "strength": self.strength,
             "answered": self.answered,
             "warnings": list(self.warnings),
+            "goal": self.goal,
+            "why": self.why,
             "model": dict(self.model),
         }

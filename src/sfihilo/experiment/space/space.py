@@ -197,6 +197,14 @@ class Space:
         fixed = {name: knob.fixed for name, knob in self.policy.items()}
         return {name: finite_number(policy.get(name, fixed[name]), name) for name in self.policy}
 
+    def check_bounds(self, policy: Policy) -> None:
+        """Raise unless every parameter of a whole policy is within its bounds."""
+        for name, value in policy.items():
+            knob = self.policy[name]
+            if not knob.low <= value <= knob.high:
+                unit = f" {knob.unit}" if knob.unit else ""
+                raise ValueError(f"{name}: expected {knob.low} to {knob.high}{unit}, got {value}")
+
     def unit_values(self, values: Mapping[str, float]) -> tuple[float, ...]:
         """A measured outcome in [0, 1]."""
         return tuple(outcome.to_unit(values[name]) for name, outcome in self.outcomes.items())

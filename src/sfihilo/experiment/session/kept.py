@@ -1,0 +1,31 @@
+"""What a partly named policy keeps: the settings of the last trial, or of the start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sfihilo.experiment.session.record import Record
+
+
+def last_policy(record: Record, before: int | None = None) -> tuple[str, Mapping[str, float]]:
+    """Where the settings came from and what they were: the last trial that was carried out.
+
+    Before any trial it is the start of the space, which may not name every parameter; after the
+    operator stated a place, it is that one. `before` leaves out a trial and all later ones.
+    """
+    places = record.positions
+    policies = [trial.policy for trial in record.trials]
+    if before is None and len(places) == 1 and record.trials and places[0] not in policies:
+        return "the stated place", places[0]
+    for trial in reversed(record.trials[: None if before is None else before - 1]):
+        carried_out = trial.started or trial.measured or trial.answered
+        if carried_out and trial.ending != "undone":
+            return f"trial {trial.number}", trial.policy
+    return "the start", record.space.start
+
+
+def kept_settings(record: Record, given: Mapping[str, object]) -> tuple[str, dict[str, float]]:
+    """The free settings that `given` does not name, and where they come from."""
+    source, last = last_policy(record)
+    free = record.space.free
+    return source, {name: last[name] for name in free if name not in given and name in last}
