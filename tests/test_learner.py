@@ -271,7 +271,7 @@ def test_wrong_seeds(seed: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rule": "best"}, "rule: expected random"),
+        ({"rule": "cleverest"}, "rule: expected random"),
         ({"rule": "no.such:rule"}, "rule: expected random"),
         ({"inverse": InverseSettings(features="cubic")}, "features: expected rbf"),
     ],

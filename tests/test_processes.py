@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sfihilo.forward.processes import (
+from sfihilo.forward.gaussian_process import (
     OutcomeProcess,
     OutcomeProcesses,
     ProcessHyperparameters,

@@ -19,11 +19,11 @@ from sfihilo import (
     save,
     tell,
 )
+from sfihilo.compared_trial import answer_information
 from sfihilo.forward import sample
 from sfihilo.history import Choice, FloatArray, generator
 from sfihilo.inverse.grading import answer_clarity
 from sfihilo.inverse.likelihood import Answers, likelihood_terms
-from sfihilo.recall import answer_information
 from tests.small import small
 
 FIVE = small(Settings(policy_dim=2, outcome_dim=3, recall=5))

@@ -26,7 +26,7 @@ from sfihilo.history import BoolArray, FloatArray
 from sfihilo.inverse import InverseSettings
 from sfihilo.inverse.posterior import LOGISTIC_STD
 from sfihilo.querying import RULES, Situation
-from sfihilo.querying.gradient import expected_gain
+from sfihilo.querying.knowledge_gradient import expected_gain
 from sfihilo.querying.seeking import expected_positive
 from sfihilo.querying.thompson import drawn_value, local_thompson
 from sfihilo.querying.valuation import Valuation, best_tried

@@ -9,11 +9,11 @@ import pytest
 from sfihilo import NothingLearnedError, Response, Settings, State, begin, recommend, tell
 from sfihilo import forward as fw
 from sfihilo.feasible import Feasible
+from sfihilo.final_policy import Objective, SelectionSettings, final_policy
 from sfihilo.forward import ForwardSettings, Hyperparameters
 from sfihilo.history import Choice, FloatArray, Query, generator
 from sfihilo.inverse import InverseSettings
 from sfihilo.inverse.posterior import Reward
-from sfihilo.selection import Objective, SelectionSettings, final_policy
 from tests.small import played, small, true_outcome, true_reward
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from sfihilo import Settings
+from sfihilo.final_policy import SelectionSettings
 from sfihilo.forward import ForwardSettings
 from sfihilo.forward.recency import RecencySettings
 from sfihilo.inverse import InverseSettings
 from sfihilo.querying import QuerySettings
-from sfihilo.selection import SelectionSettings
 from sfihilo.settings import NoiseSettings
 from tests.small import PRESETS, RULE_NAMES
 

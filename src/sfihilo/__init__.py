@@ -4,11 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sfihilo.compared_trial import question
     from sfihilo.comparisons import reward_from_comparisons
     from sfihilo.feasible import Feasible
     from sfihilo.history import Query, Response
     from sfihilo.learner import State, ask, begin, explain, recommend, tell, with_goal
-    from sfihilo.recall import question
     from sfihilo.recommendation import NothingLearnedError, Recommendation
     from sfihilo.saved import load, save
     from sfihilo.settings import Settings
@@ -50,7 +50,7 @@ _HOMES = {
     "begin": "learner",
     "explain": "learner",
     "load": "saved",
-    "question": "recall",
+    "question": "compared_trial",
     "recommend": "learner",
     "reward_from_comparisons": "comparisons",
     "save": "saved",

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from sfihilo import forward as fw
 from sfihilo import inverse as inv
 from sfihilo.feasible import Feasible
+from sfihilo.final_policy import Objective, ProcessObjective, final_policy
 from sfihilo.forward import ForwardBelief, Hyperparameters
-from sfihilo.forward.processes import OutcomeProcesses, outcome_processes
+from sfihilo.forward.gaussian_process import OutcomeProcesses, outcome_processes
 from sfihilo.forward.recency import Decay, recency_weights, require_search, select_with_decay
 from sfihilo.forward.tuning import most_measured, select_hyperparameters
 from sfihilo.history import (
@@ -39,7 +40,6 @@ from sfihilo.querying import SEEKING, Decision, Situation
 from sfihilo.querying import random as random_policy
 from sfihilo.querying import rule as named_rule
 from sfihilo.recommendation import NothingLearnedError, Recommendation, describe
-from sfihilo.selection import Objective, ProcessObjective, final_policy
 from sfihilo.settings import Goal, Settings
 
 Arguments = ParamSpec("Arguments")

@@ -15,9 +15,9 @@ import numpy as np
 import scipy
 
 from sfihilo.feasible import Feasible
+from sfihilo.final_policy import Objective, SelectionSettings
 from sfihilo.forward.validation import LeaveOneOut
 from sfihilo.history import FloatArray
-from sfihilo.selection import Objective, SelectionSettings
 
 BEST_TRIED, LAST_TRIED = "best tried", "last tried"
 # Below this probability of being preferred, the advice is as good as what it is compared with.

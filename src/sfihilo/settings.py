@@ -13,12 +13,12 @@ from typing import Any, Literal, TypeVar, get_args
 
 from sfihilo import querying
 from sfihilo.checks import Checked, within
+from sfihilo.final_policy import SelectionSettings
 from sfihilo.forward import ForwardSettings
 from sfihilo.forward.recency import RecencySettings
 from sfihilo.inverse import AverageSettings, InverseSettings
 from sfihilo.inverse.grading import CUTS
 from sfihilo.querying import PairSettings, QuerySettings
-from sfihilo.selection import SelectionSettings
 
 Table = TypeVar("Table")
 Goal = Literal["understand", "best"]
@@ -168,8 +168,10 @@ class Settings:
         if "preset" in values:  # written by `to_dict`, perhaps before there were averages
             values.setdefault("average", None)
         for name, kind in _tables().items():
-            if values.get(name) is not None:
+            if isinstance(values.get(name), dict):
                 values[name] = _table(kind, values[name], name)
+            elif name in values and not (name == "average" and values[name] is None):
+                raise ValueError(f"{name}: expected a table, got {values[name]!r}")
         return _table(Settings, values, "settings")
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space, Trial
+from sfihilo.final_policy import SelectionSettings
 from sfihilo.history import Choice
 from sfihilo.inverse import InverseSettings
 from sfihilo.querying import QuerySettings
-from sfihilo.selection import SelectionSettings
 from sfihilo.settings import Settings
 
 # Small enough that a thousand rounds take seconds; the same code as the real settings.

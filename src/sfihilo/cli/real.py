@@ -36,7 +36,7 @@ def real(
         PeopleName,
         typer.Option(help="The third that everything was chosen on, or the others."),
     ] = PeopleName.development,
-    orders: Annotated[int, typer.Option(min=1, help="Random orders of a person's choices.")] = 2,
+    orders: Annotated[int, typer.Option(min=1, help="Random orders of a person's choices.")] = 1,
     workers: Annotated[int | None, typer.Option(min=1, help="People at once.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("results/real"),
     page: Annotated[

@@ -229,5 +229,24 @@ def compare(
 app.command()(real)
 
 
+@app.command()
+def grades(
+    results: ResultsOption = Path("results/grades"),
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/graded-answers.md"),
+    as_json: JsonOption = False,
+) -> None:
+    """Write the page about graded answers and its figure, from results of the panel grades."""
+    from sfihilo.study.analysis.grades import write_page
+    from sfihilo.study.analysis.measures import Results
+    from sfihilo.study.figures import style
+    from sfihilo.study.figures.grades import graded_answers
+
+    with reported_errors():
+        figure = graded_answers(Results.of(store.read_results(results)))
+        written = style.write(figure, results / "figures", "graded_answers")
+        written.append(write_page(results, out))
+    _show_paths(written, as_json)
+
+
 if __name__ == "__main__":
     app()

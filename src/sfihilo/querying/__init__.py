@@ -12,7 +12,7 @@ from typing import Any
 
 from sfihilo.checks import named_function
 from sfihilo.querying.baselines import mutual_information, random
-from sfihilo.querying.gradient import knowledge_gradient
+from sfihilo.querying.knowledge_gradient import knowledge_gradient
 from sfihilo.querying.lookahead import QuerySettings, boundary_lookahead
 from sfihilo.querying.pairs import PairSettings, global_pairs
 from sfihilo.querying.seeking import best, eubo
@@ -50,7 +50,7 @@ RULES: dict[str, Rule] = {
 }
 
 
-# Rules whose questions and advice rest on the outcomes' processes (forward/processes.py).
+# Rules whose questions and advice rest on the outcomes' processes (forward/gaussian_process.py).
 SEEKING = frozenset({"best", "thompson", "knowledge_gradient", "eubo"})
 
 

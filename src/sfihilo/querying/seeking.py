@@ -6,8 +6,8 @@ import numpy as np
 import scipy
 
 from sfihilo.history import FloatArray
-from sfihilo.querying.gradient import knowledge_gradient
-from sfihilo.querying.proposals import climb, everywhere
+from sfihilo.querying.candidates import climb, everywhere
+from sfihilo.querying.knowledge_gradient import knowledge_gradient
 from sfihilo.querying.situation import Decision, Situation
 from sfihilo.querying.thompson import local_thompson
 from sfihilo.querying.valuation import Valuation

@@ -23,7 +23,7 @@ import numpy as np
 
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief
-from sfihilo.forward.processes import OutcomeProcesses
+from sfihilo.forward.gaussian_process import OutcomeProcesses
 from sfihilo.history import FloatArray, IntArray
 from sfihilo.inverse.posterior import RewardPosterior
 from sfihilo.querying.labels import LabelModel

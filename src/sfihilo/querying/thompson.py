@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sfihilo.history import FloatArray
-from sfihilo.querying.proposals import climb, everywhere, inside_box
+from sfihilo.querying.candidates import climb, everywhere, inside_box
 from sfihilo.querying.situation import Decision, Situation
 from sfihilo.querying.valuation import best_tried
 

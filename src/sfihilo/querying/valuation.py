@@ -2,7 +2,7 @@
 
 Notation
 --------
-mean, variance   of the outcome, without measurement noise (processes.py)   (n, d_outcome)
+mean, variance   of the outcome, without measurement noise (gaussian_process.py)   (n, d_outcome)
 features         E z(phi)       (n, m)         under N(mean, variance)
 value            E r(tau)       (n,)           in logits: posterior mean reward of those features
 slope            d E r / d mean (n, d_outcome) how the value follows the mean outcome
@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfihilo.forward.processes import ProcessBelief
+from sfihilo.forward.gaussian_process import ProcessBelief
 from sfihilo.history import FloatArray, IntArray
 from sfihilo.querying.situation import Situation
 

@@ -11,7 +11,7 @@ from sfihilo.history import FloatArray, Query, Response
 from sfihilo.study.design.conditions import Condition, Unit
 from sfihilo.study.people.lifelike import with_shape
 from sfihilo.study.people.users import SimulatedUser, sample_user
-from sfihilo.study.run.advice import advice_curve, best_reachable, clean_reward
+from sfihilo.study.run.advice_gap import advice_curve, best_reachable, clean_reward
 from sfihilo.study.run.simulate import run_unit
 from tests.study.tiny import PEOPLE, tiny_unit
 
@@ -91,7 +91,7 @@ def test_advice_curve_measures_gap_share_and_asked_reward() -> None:
 def test_advice_better_than_the_reference_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     user = person()
     _, policy = best_reachable(user)
-    monkeypatch.setattr("sfihilo.study.run.advice.best_reachable", lambda user: (0.1, policy))
+    monkeypatch.setattr("sfihilo.study.run.advice_gap.best_reachable", lambda user: (0.1, policy))
     with pytest.raises(ValueError, match="best: expected at least"):
         advice_curve(user, Fixed(np.full((3, 2), 0.5), policy), [2])
 

@@ -349,3 +349,8 @@ POLICY_GAP = Single(
 def error_after(query: int) -> AtQuery:
     """The preference error after this many queries."""
     return AtQuery("preference_error", query, words=f"preference error after {query:,}")
+
+
+def advice_after(query: int) -> AtQuery:
+    """The clean reward of the advice after this many queries."""
+    return AtQuery("advice_reward", query, words=f"reward of the advice after {query:,}")

@@ -34,6 +34,7 @@ from sfihilo.study.analysis.measures import (
     QueriesToTarget,
     Results,
     UserMeasure,
+    advice_after,
     error_after,
     extrapolated,
     gap_error,
@@ -45,7 +46,7 @@ from sfihilo.study.analysis.statistics import (
     holm,
     paired_test,
 )
-from sfihilo.study.design.panels import EVERY_PANEL, PANELS, Row, for_preset, preset_rule
+from sfihilo.study.design.panels import ADVICE_AT, EVERY_PANEL, Row, for_preset, preset_rule
 from sfihilo.study.run.store import write_atomically
 
 COLUMNS = ["panel", "condition", "preset", "rule", "users", "metric", "mean", "low", "high"]
@@ -78,6 +79,14 @@ SUMMARISED: dict[str, tuple[Measure, ...]] = {
     "gap": (POLICY_GAP,),
     "choices": (*_SPEED, FORWARD_AREA, POLICY_GAP),
     "ablation": (*_SPEED, *_ERRORS, FORWARD_AREA),
+    "grades": (
+        *_SPEED,
+        *_ERRORS,
+        FORWARD_AREA,
+        POLICY_GAP,
+        calibration_at("better", 100),
+        *(advice_after(query) for query in ADVICE_AT),
+    ),
 }
 
 # The measures that a panel shows and tests.
@@ -92,9 +101,10 @@ TESTED: dict[str, tuple[UserMeasure, ...]] = {
     "H": (ERROR_END,),
     "I": (ERROR_END,),
     "gap": (POLICY_GAP,),
+    "grades": (QUERIES_TO_10, FORWARD_AREA, calibration_at("better", 100), advice_after(100)),
 }
 # These panels vary the condition under one rule; the others vary the rule in each condition.
-BY_CONDITION = ("F", "G", "H", "I")
+BY_CONDITION = ("F", "G", "H", "I", "grades")
 
 
 def summarise(results: Results) -> pd.DataFrame:
@@ -141,7 +151,7 @@ def own_conditions(results: Results, preset: str) -> list[str]:
 
 def comparisons(results: Results, preset: str, panel: str) -> Iterator[tuple[Cell, Cell]]:
     """The pairs of cells that a panel compares: each with its reference."""
-    rows = PANELS[panel]
+    rows = EVERY_PANEL[panel]
     if panel in BY_CONDITION:
         cells = [Cell(preset, row.condition.name, preset_rule(preset)) for row in rows]
         yield from ((cell, cells[0]) for cell in cells[1:])

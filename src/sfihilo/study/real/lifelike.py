@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
+from scipy.stats import t
 
 from sfihilo.study.design.panels import EVERY_PANEL, preset_rule
 from sfihilo.study.run.store import Store
@@ -20,7 +21,7 @@ MEASURES = {
     "ece_answer": "ECE",
     "slope_answer": "slope",
 }
-_SIGNIFICANT = 2.0  # standard errors
+_LEVEL = 0.05  # two-sided
 _LEAST_USERS = 3  # of a row that is shown
 
 
@@ -82,8 +83,8 @@ def lifelike_section(results: Path) -> Iterator[str]:
         f"{users[0] if len(users) == 1 else f'{users[0]} to {users[-1]}'} simulated people in each "
         "row (d = 8); each preset's own rule asks. Per cell: the default preset; the one before; "
         "the paper's; and in brackets the paired difference of the first two with its standard "
-        f"error. Significantly worse than the one before (more than {_SIGNIFICANT:g} standard "
-        f"errors, not corrected for the number of rows): {_worse(rows)}."
+        f"error. Significantly worse than the one before (paired t-test at {_LEVEL:.0%}, not "
+        f"corrected for the number of rows): {_worse(rows)}."
     )
     yield ""
     yield "| people, queries | users | " + " | ".join(MEASURES.values()) + " |"
@@ -113,8 +114,9 @@ def _cell(row: dict[str, float], measure: str) -> str:
 def _worse(rows: pd.DataFrame) -> str:
     """Where error, log loss or ECE are significantly larger than before."""
     found = []
+    limit = t.ppf(1 - _LEVEL / 2, rows["users"] - 1)
     for measure in ("preference_error", "log_loss_answer", "ece_answer"):
-        worse = rows[rows[f"gap_{measure}"] > _SIGNIFICANT * rows[f"gap_error_{measure}"]]
+        worse = rows[rows[f"gap_{measure}"] > limit * rows[f"gap_error_{measure}"]]
         found += [
             f"{row['people']}, {row['query']} ({MEASURES[measure]})"
             for row in worse.to_dict("records")

@@ -20,7 +20,7 @@ The result is a tidy table with one row per (query, metric). Its metrics:
     advice_reward                     clean reward of the recommended policy, after the queries that
                                       a condition names
 
-A condition with `advice` has the metrics of advice.py instead.
+A condition with `advice` has the metrics of advice_gap.py instead.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from sfihilo.compared_trial import question
 from sfihilo.history import FloatArray
 from sfihilo.learner import State, ask, begin, is_checkpoint, recommend, tell
-from sfihilo.recall import question
 from sfihilo.settings import Settings
 from sfihilo.study.analysis.answers import calibration_slope, log_losses
 from sfihilo.study.design.conditions import Unit, derived_seed, learner_settings, simulated_user
 from sfihilo.study.people.users import Experience, SimulatedUser
-from sfihilo.study.run.advice import run_advice_unit
+from sfihilo.study.run.advice_gap import run_advice_unit
 from sfihilo.study.run.evaluation import (
     HISTOGRAM,
     CalibrationKind,

@@ -16,7 +16,7 @@ import scipy
 from sfihilo.checks import Checked, fraction, positive
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, sample
-from sfihilo.forward.processes import OutcomeProcesses
+from sfihilo.forward.gaussian_process import OutcomeProcesses
 from sfihilo.history import FloatArray
 from sfihilo.inverse.posterior import Reward
 
@@ -86,7 +86,7 @@ class Objective:
 
 @dataclass(frozen=True, eq=False)
 class ProcessObjective(Objective):
-    """The same objective with outcomes as Gaussian processes of a fixed prior (processes.py).
+    """The same objective with outcomes as Gaussian processes of a fixed prior (gaussian_process).
 
     A rule that seeks a good setting executes policies that are much alike. The forward belief,
     which scales outcomes by those executed, then extrapolates wrongly at times.

@@ -29,13 +29,15 @@ import scipy
 from sfihilo.forward import sample
 from sfihilo.history import FloatArray, IntArray
 from sfihilo.inverse.posterior import LOGISTIC_STD
-from sfihilo.querying.proposals import climb, everywhere
+from sfihilo.querying.candidates import climb, everywhere
 from sfihilo.querying.ranking import top
 from sfihilo.querying.situation import Decision, Situation
 from sfihilo.querying.valuation import Valuation
 
-# By the mean plus so many standard deviations: what looks good, and what might be.
+# By the mean plus so many standard deviations: what looks good, and what might be. Among many
+# settings nearly everything might be: there, optimism is less.
 _OPTIMISM = (0.3, 1.0, 2.5)
+_FEW_SETTINGS = 4
 _KEPT = 54  # per degree of optimism
 _DRAWS = 40
 _MORE = 40
@@ -103,6 +105,7 @@ def _shortlist(situation: Situation, rng: np.random.Generator) -> Valuation:
     _, values = climb(situation, value, everywhere(situation, rng), rng)
     advice, valued = int(np.argmax(values)), Valuation.joined(found)
     mean, deviation = valued.margin(valued.features[advice])
+    deviation *= min(1.0, _FEW_SETTINGS / situation.policy_dim)
     by_optimism = [top(mean + some * deviation, _KEPT).tolist() for some in _OPTIMISM]
     kept = _unique([advice, *(row for rows in by_optimism for row in rows)])
     return valued.rows(kept)
