@@ -189,7 +189,7 @@ def test_several_open_sessions_must_be_named(folder: Path) -> None:
     assert loaded("ask", "-s", "P08")["session"] == "P08-2"
 
 
-def test_session_use_chooses_for_its_owner_only_until_closed(folder: Path) -> None:
+def test_session_use_chooses_for_its_owner_only(folder: Path) -> None:
     begin("P07")
     begin("P08")
     assert "Commands go to P07-1" in run("use", "P07")
@@ -199,10 +199,22 @@ def test_session_use_chooses_for_its_owner_only_until_closed(folder: Path) -> No
     assert "Commands go to P07-1" in run("new", "space.toml", "-p", "P09")
     run("use")
     run("ask", code=2)
-    run("use", "P08-1")
-    run("close")
     assert not Path("sfihilo.db.use").exists()
-    assert "P07-1, P09-1" in run("ask", code=2)
+    assert "P07-1, P08-1, P09-1" in run("ask", code=2)
+
+
+def test_closed_session_of_use_is_named_and_not_replaced_by_another(folder: Path) -> None:
+    begin("P01")
+    begin("P02")
+    run("use", "P02")
+    run("close")
+    for words in (["ask"], ["suggest", "x=1", "y=1"], ["close"]):
+        said = run(*words, code=2)
+        assert "session P02-1, chosen with 'session use', is closed: give --session" in said
+    assert "P02-1" in run("show")  # it can still be read
+    assert loaded("ask", "-s", "P01")["session"] == "P01-1"
+    run("use", "P01")
+    assert loaded("ask")["session"] == "P01-1"
 
 
 def test_session_of_a_terminal_is_named_by_the_environment(

@@ -150,6 +150,15 @@ def use_session(db: Path, name: str | None) -> None:
         draft.write_text(f"{name}\n", encoding="utf-8")
 
 
+def require_used_is_open(record: Record, db: Path) -> None:
+    """Raise if the choice of `session use` was closed: the next one must not be guessed."""
+    if record.closed and used_session(db) == record.session:
+        raise ValueError(
+            f"session {record.session}, chosen with 'session use', is closed: give --session NAME, "
+            "or choose another one with 'session use NAME'"
+        )
+
+
 @dataclass(frozen=True)
 class Command:
     """A call of a command: the open session, the shared options, and where its result goes."""
@@ -231,6 +240,8 @@ def session_command(function: Callable[..., None]) -> Callable[..., None]:
         **arguments: Any,
     ) -> None:
         with session_at(db, name, actor) as session:
+            if name is None and key is None:
+                require_used_is_open(session.record, db)
             function(Command(session, db, name is not None, key, Output(as_json)), **arguments)
 
     _, *own = signature(function, eval_str=True).parameters.values()

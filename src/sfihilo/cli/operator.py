@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sfihilo.cli.command import Command, Number, Why, session_command, use_session, used_session
+from sfihilo.cli.command import Command, Number, Why, session_command
 from sfihilo.cli.values import CHOICE_HELP, parse_choice, parse_outcome, parse_policy, whole_outcome
 from sfihilo.experiment.output.digits import physical_unit
 from sfihilo.experiment.session.kept import kept_settings
@@ -187,6 +187,4 @@ def close(command: Command, why: Why = "") -> None:
         # Repeated without a name, it would close the next open session.
         raise ValueError("--key: expected --session with it, so that a retry means the same")
     command.session.close(why, key=command.key)
-    if used_session(command.db) == command.session.id:
-        use_session(command.db, None)
     command.show_status("Closed.")
