@@ -54,6 +54,14 @@ Key = Annotated[
 Number = Annotated[
     int | None, typer.Option("--trial", "-t", help="Trial; the current one if left out.")
 ]
+GoalOption = Annotated[
+    str | None,
+    typer.Option(
+        "--goal",
+        help="understand (what this person values) or best (a good setting soon).",
+        autocompletion=lambda: ["understand", "best"],
+    ),
+]
 Compare = Annotated[
     list[str] | None,
     typer.Option(

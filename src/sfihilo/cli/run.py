@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -21,6 +21,7 @@ from sfihilo.cli.command import lab_at, session_at
 from sfihilo.cli.operator import is_short
 from sfihilo.cli.output import Output, errors
 from sfihilo.cli.screens import (
+    ANSWERS,
     END,
     KEYS,
     Action,
@@ -41,13 +42,16 @@ from sfihilo.cli.screens import (
 )
 from sfihilo.cli.steps import require_applicable
 from sfihilo.cli.terminal import Terminal
-from sfihilo.cli.values import parse_choice, parse_number
+from sfihilo.cli.values import parse_number
 from sfihilo.cli.views import advice_tables
 from sfihilo.experiment.log.errors import DamagedError, LogError
 from sfihilo.experiment.session.kept import last_policy
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.trial import Trial
+
+if TYPE_CHECKING:
+    from sfihilo.settings import Goal
 
 LINES_PER_LARGE_NUMBER, OTHER_LINES = 4, 8
 STORED = "Everything is stored. 'sfihilo session run' goes on from here."
@@ -58,12 +62,15 @@ def run_session(
     participant: str | None,
     seconds: float,
     seed: int | None,
+    goal: str | None,
     name: str | None,
     db: Path,
     actor: str | None,
 ) -> None:
     """Open or begin the session, run the loop, and say how to go on."""
-    with _opened(space, participant, seed, name, db, actor) as session:
+    with _opened(space, participant, seed, goal, name, db, actor) as session:
+        if goal is not None and session.record.goal != goal:
+            session.set_goal(cast("Goal", goal))
         with _orderly_signals():
             try:
                 SessionLoop(session, Terminal(), seconds).run()
@@ -78,6 +85,7 @@ def _opened(
     space: Path | None,
     participant: str | None,
     seed: int | None,
+    goal: str | None,
     name: str | None,
     db: Path,
     actor: str | None,
@@ -96,7 +104,8 @@ def _opened(
         with session_at(db, unfinished, actor) as session:
             yield session
         return
-    with begin(space, participant, db, seed=seed, name=name, actor=actor) as (session, _):
+    with begin(space, participant, db, seed=seed, goal=goal, name=name, actor=actor) as begun:
+        session, _ = begun
         typer.echo(f"Session {session.id} begun in {db} (seed {session.record.seed}).")
         yield session
 
@@ -196,7 +205,7 @@ class SessionLoop:
             self.terminal.show("")
             self.terminal.heading(lines[0])
             self.terminal.show(*lines[1:])
-        self.terminal.show(*hint(stage))
+        self.terminal.show(*hint(stage, record.grades))
         self.terminal.discard()
 
     def _action(self, stage: Stage) -> Action | None:
@@ -206,7 +215,7 @@ class SessionLoop:
         if stage == "walking":
             return self._walked()
         key = self.terminal.key()
-        return None if key is None else action_of(stage, key)
+        return None if key is None else action_of(stage, key, self.session.record.grades)
 
     def _walked(self) -> Action:
         """Count the walk until its time is over or a key is pressed."""
@@ -258,11 +267,12 @@ class SessionLoop:
     def _act(self, action: Action, stage: Stage) -> None:
         if action not in ("help", "advice"):
             self._require_unchanged()
-        if action in ("new", "previous", "same", "cannot"):
-            self.session.choose(self._trial(), parse_choice(action))
+        if action in ANSWERS:
+            choice, strength = ANSWERS[action]
+            self.session.choose(self._trial(), choice, strength)
             return
         if action == "help":
-            self.terminal.show(*help_lines(stage))
+            self.terminal.show(*help_lines(stage, self.session.record.grades))
             return
         steps: dict[Action, Callable[[], Any]] = {
             "ask": self._ask,
@@ -276,6 +286,7 @@ class SessionLoop:
             "break": self._break,
             "resume": self.session.resume,
             "advice": self._advice,
+            "goal": self._goal,
         }
         steps[action]()
 
@@ -359,6 +370,12 @@ class SessionLoop:
             return
         self.session.interrupt()
         self.walk = None
+
+    def _goal(self) -> None:
+        """The other one of the two goals."""
+        wanted: Goal = "understand" if self._meant().goal == "best" else "best"
+        self.session.set_goal(wanted)
+        self.terminal.show(f"The goal is now: {wanted}.")
 
     def _advice(self) -> None:
         with Output().progress("Computing the advice"):

@@ -15,6 +15,7 @@ from sfihilo.cli.steps import change, compared, outcome_words, remarks, require_
 from sfihilo.cli.values import is_missing, parse_number
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output.digits import physical, physical_unit, with_unit
+from sfihilo.experiment.session.answers import Answer, strength_word
 from sfihilo.experiment.session.kept import last_policy
 from sfihilo.experiment.session.places import corrects
 from sfihilo.experiment.session.record import Record
@@ -29,15 +30,31 @@ Stage = Literal[
 ]
 Action = Literal[
     "ask", "start", "walk", "finish", "new", "previous", "same", "cannot", "undo", "veto", "abort",
-    "place", "break", "resume", "advice", "help", "leave",
+    "place", "goal", "break", "resume", "advice", "help", "leave",
+    "new 1", "new 2", "new 3", "previous 1", "previous 2", "previous 3",
 ]  # fmt: skip
 
 ENTER, END = "\n", "\x04"  # END: Ctrl-D, or nothing more to read
 COMMON: Mapping[str, Action] = {
     "u": "undo", "b": "break", "r": "advice", "q": "leave", "?": "help", END: "leave",
 }  # fmt: skip
+# What each answer means: the choice and its strength.
+ANSWERS: Mapping[Action, Answer] = {
+    "new": ("new", None), "new 1": ("new", 1), "new 2": ("new", 2), "new 3": ("new", 3),
+    "previous": ("previous", None), "previous 1": ("previous", 1), "previous 2": ("previous", 2),
+    "previous 3": ("previous", 3), "same": ("same", None), "cannot": (None, None),
+}  # fmt: skip
+# The keys of graded answers, from the one before much better to this one much better.
+GRADED: Mapping[int, Mapping[str, Action]] = {
+    2: {},
+    5: {"1": "previous 2", "2": "previous 1", "3": "same", "4": "new 1", "5": "new 2"},
+    7: {
+        "1": "previous 3", "2": "previous 2", "3": "previous 1", "4": "same", "5": "new 1",
+        "6": "new 2", "7": "new 3",
+    },
+}  # fmt: skip
 KEYS: Mapping[Stage, Mapping[str, Action]] = {
-    "between": {ENTER: "ask", "d": "place", **COMMON},
+    "between": {ENTER: "ask", "d": "place", "g": "goal", **COMMON},
     "ready": {ENTER: "start", "v": "veto", "a": "abort", "d": "place", **COMMON},
     "unfinished": {ENTER: "finish", "w": "walk", "a": "abort", "d": "place", **COMMON},
     "walking": {ENTER: "finish", "a": "abort", **COMMON},
@@ -63,6 +80,7 @@ WORDS: Mapping[Action, str] = {
     "veto": "veto",
     "abort": "abort",
     "place": "device is at",
+    "goal": "other goal",
     "break": "break",
     "resume": "the person is back",
     "advice": "advice",
@@ -82,6 +100,7 @@ HELP: Mapping[Action, str] = {
     "veto": "refuse these settings before they are applied; asks for the reason",
     "abort": "end this trial early; asks for the reason",
     "place": "state where the device is, after it was set by hand",
+    "goal": "change the goal: understand this person, or find the best setting",
     "break": "the person pauses; after a long break the last condition comes again",
     "resume": "go on after the break",
     "advice": "what would be recommended now",
@@ -126,7 +145,8 @@ def stage_of(record: Record, walk: Walk | None) -> Stage:
 
 def what_counts(record: Record) -> object:
     """What a key on a screen depends on; a note or a refused value elsewhere changes nothing."""
-    return record.trials, record.positions, record.vetoes, record.interrupted, record.closed
+    status = (record.interrupted, record.closed, record.goal)
+    return record.trials, record.positions, record.vetoes, status
 
 
 def event_words(event: Event) -> str:
@@ -138,12 +158,17 @@ def event_words(event: Event) -> str:
     return f"trial {trial} was {event.kind}" if trial is not None else event.kind
 
 
-def action_of(stage: Stage, key: str) -> Action:
+def keys_of(stage: Stage, grades: int = 2) -> Mapping[str, Action]:
+    """The keys of a stage; with graded answers, one number per grade first."""
+    return {**GRADED[grades], **KEYS[stage]} if stage == "answering" else KEYS[stage]
+
+
+def action_of(stage: Stage, key: str, grades: int = 2) -> Action:
     """What a key means at a stage; raises where it means nothing."""
-    known = KEYS[stage]
+    known = keys_of(stage, grades)
     key = ENTER if key == "\r" else key.lower()
     if key not in known:
-        raise ValueError(f"{key_name(key)} means nothing here: expected {key_names(stage)}")
+        raise ValueError(f"{key_name(key)} means nothing here: expected {key_names(stage, grades)}")
     return known[key]
 
 
@@ -152,16 +177,26 @@ def key_name(key: str) -> str:
     return {ENTER: "Enter", " ": "Space", END: "Ctrl-D", "\x1b": "that key"}.get(key, key)
 
 
-def key_names(stage: Stage) -> str:
+def key_names(stage: Stage, grades: int = 2) -> str:
     """The keys of a stage, for messages."""
-    return ", ".join(key_name(key) for key in KEYS[stage] if key != END)
+    return ", ".join(key_name(key) for key in keys_of(stage, grades) if key != END)
 
 
-def hint(stage: Stage) -> list[str]:
+def key_word(action: Action, grades: int) -> str:
+    """What a key does, in a few words."""
+    choice, strength = ANSWERS.get(action, (None, None))
+    word = strength_word(strength, grades)
+    if word is None:
+        return WORDS[action]
+    better = word if word == "better" else f"{word} better"
+    return f"{WORDS['new' if choice == 'new' else 'previous']} {better}"
+
+
+def hint(stage: Stage, grades: int = 2) -> list[str]:
     """The keys of a stage with what they do, in lines of at most 80 columns."""
     lines = [""]
-    for key, action in KEYS[stage].items():
-        item = f"[{key_name(key)}] {WORDS[action]}"
+    for key, action in keys_of(stage, grades).items():
+        item = f"[{key_name(key)}] {key_word(action, grades)}"
         if key == END:
             continue
         if len(lines[-1]) + len(item) + 2 > LINE_WIDTH:
@@ -170,10 +205,12 @@ def hint(stage: Stage) -> list[str]:
     return lines
 
 
-def help_lines(stage: Stage) -> list[str]:
+def help_lines(stage: Stage, grades: int = 2) -> list[str]:
     """The keys of a stage, explained."""
     return [
-        f"  {key_name(key):<6} {HELP[action]}" for key, action in KEYS[stage].items() if key != END
+        f"  {key_name(key):<6} {HELP.get(action) or key_word(action, grades)}"
+        for key, action in keys_of(stage, grades).items()
+        if key != END
     ]
 
 
@@ -226,7 +263,8 @@ def unsafe_lines(record: Record, trial: Trial) -> list[str]:
 def _between(record: Record) -> list[str]:
     complete = sum(trial.status == "complete" for trial in record.trials)
     newest = record.newest
-    lines = [f"Session {record.session}: {counted(complete, 'trial')} complete."]
+    done = f"{counted(complete, 'trial')} complete"
+    lines = [f"Session {record.session}: {done}. Goal: {record.goal}."]
     if newest is not None:
         lines.insert(0, f"Trial {newest.number} is {newest.status}.")
     return lines

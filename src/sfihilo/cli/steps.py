@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfihilo.experiment.output.digits import physical, physical_unit
+from sfihilo.experiment.session.answers import STRENGTHS
 from sfihilo.experiment.session.decide import require_reachable
 from sfihilo.experiment.session.kept import last_policy
 from sfihilo.experiment.session.proposals import is_painful, way_out
@@ -34,8 +35,10 @@ def next_step(record: Record) -> str:
         return f"Next: set the device, session start; after the walk {measure}"
     if not trial.measured:
         return f"Next: {measure}"
+    how_much = f" {'|'.join(STRENGTHS[record.grades])}" if record.grades > 2 else ""
     return (
         f"Next: ask which was better, this one (n) or {compared(trial)} (p): session choose n|p|s|c"
+        f"{how_much}"
     )
 
 

@@ -236,14 +236,16 @@ def grades(
     as_json: JsonOption = False,
 ) -> None:
     """Write the page about graded answers and its figure, from results of the panel grades."""
-    from sfihilo.study.analysis.grades import write_page
-    from sfihilo.study.analysis.measures import Results
+    from sfihilo.study.analysis.grades import stored, write_page
     from sfihilo.study.figures import style
     from sfihilo.study.figures.grades import graded_answers
 
     with errors():
-        figure = graded_answers(Results.of(store.read_results(results)))
-        written = style.write(figure, results / "figures", "graded_answers")
+        table = stored(results)
+        written = []
+        if table.presets:
+            folder = results / "figures"
+            written += style.write(graded_answers(table), folder, "graded_answers")
         written.append(write_page(results, out))
     _show_paths(written, as_json)
 
