@@ -62,6 +62,7 @@ GoalOption = Annotated[
         autocompletion=lambda: ["understand", "best"],
     ),
 ]
+PlainNumber = Annotated[int | None, typer.Argument(metavar="[TRIAL]", help="The same as --trial.")]
 Compare = Annotated[
     list[str] | None,
     typer.Option(
@@ -181,10 +182,13 @@ class Command:
     def record(self) -> Record:
         return self.session.record
 
-    def trial(self, number: int | None) -> int:
+    def trial(self, *numbers: int | None) -> int:
         """The number of the trial that is meant: the given one, or else the current one."""
-        if number is not None:
-            return number
+        given = {number for number in numbers if number is not None}
+        if len(given) > 1:
+            raise ValueError(f"trial: expected one number, got {' and '.join(map(str, numbers))}")
+        if given:
+            return given.pop()
         current = self.record.current or self.record.newest
         if current is None:
             raise ValueError("there is no trial yet: begin with 'session ask'")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from sfihilo.cli.command import Command, Number, Why, session_command
+from sfihilo.cli.command import Command, Number, PlainNumber, Why, session_command
 from sfihilo.cli.steps import next_step
 from sfihilo.cli.values import (
     CHOICE_HELP,
@@ -75,14 +75,30 @@ def repeat(command: Command, trial: Annotated[int, typer.Argument(help="Earlier 
     command.show(command.session.repeat(trial, key=command.key))
 
 
-def abort(command: Command, why: Reason, pain: Pain = False, trial: Number = None) -> None:
+def abort(
+    command: Command,
+    why: Reason,
+    number: PlainNumber = None,
+    pain: Pain = False,
+    trial: Number = None,
+) -> None:
     """End the current trial early."""
-    command.show(command.session.abort(command.trial(trial), why, pain=pain, key=command.key))
+    command.show(
+        command.session.abort(command.trial(number, trial), why, pain=pain, key=command.key)
+    )
 
 
-def veto(command: Command, why: Reason, pain: Pain = False, trial: Number = None) -> None:
+def veto(
+    command: Command,
+    why: Reason,
+    number: PlainNumber = None,
+    pain: Pain = False,
+    trial: Number = None,
+) -> None:
     """Refuse proposed settings before they are applied."""
-    command.show(command.session.veto(command.trial(trial), why, pain=pain, key=command.key))
+    command.show(
+        command.session.veto(command.trial(number, trial), why, pain=pain, key=command.key)
+    )
 
 
 def lift(
