@@ -137,7 +137,7 @@ def test_answer_to_a_trial_that_was_answered_elsewhere_changes_nothing(
     run("suggest", "torque=30")
     run("start")
     run(*MEASURED)
-    operator.press("n", "changed elsewhere: trial 2 was chosen")
+    operator.press("n", "changed elsewhere: trial 2 was answered")
     operator.see("Which was better: this one .trial 3")
     assert [trial.choice for trial in recorded(stepped)[0].trials] == [None, "previous", None]
 

@@ -155,7 +155,8 @@ def event_words(event: Event) -> str:
         verb = "undone" if event.kind == "withdrawn" else "redone"
         return f"{event.body['kind']} was {verb}"
     trial = event.body.get("trial")
-    return f"trial {trial} was {event.kind}" if trial is not None else event.kind
+    kind = {"chosen": "answered", "pain": "painful"}.get(event.kind, event.kind)
+    return kind if trial is None else f"trial {trial} was {kind}"
 
 
 def keys_of(stage: Stage, grades: int = 2) -> Mapping[str, Action]:
