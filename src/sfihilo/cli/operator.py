@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from sfihilo.cli.command import Command, Number, Why, session_command, use_session, used_session
+from sfihilo.cli.command import Command, Number, PlainNumber, Why, session_command
 from sfihilo.cli.steps import next_step
 from sfihilo.cli.values import (
     CHOICE_HELP,
@@ -75,14 +75,30 @@ def repeat(command: Command, trial: Annotated[int, typer.Argument(help="Earlier 
     command.show(command.session.repeat(trial, key=command.key))
 
 
-def abort(command: Command, why: Reason, pain: Pain = False, trial: Number = None) -> None:
+def abort(
+    command: Command,
+    why: Reason,
+    number: PlainNumber = None,
+    pain: Pain = False,
+    trial: Number = None,
+) -> None:
     """End the current trial early."""
-    command.show(command.session.abort(command.trial(trial), why, pain=pain, key=command.key))
+    command.show(
+        command.session.abort(command.trial(number, trial), why, pain=pain, key=command.key)
+    )
 
 
-def veto(command: Command, why: Reason, pain: Pain = False, trial: Number = None) -> None:
+def veto(
+    command: Command,
+    why: Reason,
+    number: PlainNumber = None,
+    pain: Pain = False,
+    trial: Number = None,
+) -> None:
     """Refuse proposed settings before they are applied."""
-    command.show(command.session.veto(command.trial(trial), why, pain=pain, key=command.key))
+    command.show(
+        command.session.veto(command.trial(number, trial), why, pain=pain, key=command.key)
+    )
 
 
 def lift(
@@ -221,6 +237,4 @@ def close(command: Command, why: Why = "") -> None:
         # Repeated without a name, it would close the next open session.
         raise ValueError("--key: expected --session with it, so that a retry means the same")
     command.session.close(why, key=command.key)
-    if used_session(command.db) == command.session.id:
-        use_session(command.db, None)
     command.show_status("Closed.")

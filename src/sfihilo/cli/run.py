@@ -29,6 +29,7 @@ from sfihilo.cli.screens import (
     Walk,
     action_of,
     clock,
+    event_words,
     help_lines,
     hint,
     outcome_prompt,
@@ -36,12 +37,16 @@ from sfihilo.cli.screens import (
     read_outcome,
     screen,
     stage_of,
+    typed,
+    what_counts,
 )
+from sfihilo.cli.steps import require_applicable
 from sfihilo.cli.terminal import Terminal
 from sfihilo.cli.values import parse_number
 from sfihilo.cli.views import advice_tables
 from sfihilo.experiment.log.errors import DamagedError, LogError
 from sfihilo.experiment.session.kept import last_policy
+from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.trial import Trial
 
@@ -156,33 +161,44 @@ class SessionLoop:
     terminal: Terminal
     seconds: float
     walk: Walk | None = None
+    shown: Record | None = None  # what the operator sees, and therefore means
 
     def run(self) -> None:
         """The whole loop."""
-        record = self.session.record
-        if record.current is not None and not record.interrupted and not record.closed:
-            self.session.ask()  # gives the open trial, and notices a long break
-        shown: object = None
+        with self._errors_shown():
+            self._find_open_trial()
+        drawn: object = None
         while True:
-            record = self.session.record
+            record = self.shown = self.session.record
             stage = stage_of(record, self.walk)
-            now = (stage, record.number)
-            if now != shown:
+            if (stage, record.number) != drawn:
                 self._show(stage)
-                shown = now
-            try:
+                drawn = (stage, record.number)
+            with self._errors_shown():
                 action = self._action(stage)
                 if action == "leave":
                     return
                 if action is not None:
                     self._act(action, stage)
-            except DamagedError:
-                raise
-            except (ValueError, LogError) as error:
-                self.terminal.show(f"error: {error}")
+
+    @contextmanager
+    def _errors_shown(self) -> Iterator[None]:
+        """What is refused is said, and the loop goes on; a damaged record ends it."""
+        try:
+            yield
+        except DamagedError:
+            raise
+        except (ValueError, LogError) as error:
+            self.terminal.show(f"error: {error}")
+
+    def _find_open_trial(self) -> None:
+        """Notice a long break in an open trial, and whether it may still be applied."""
+        record = self.session.record
+        if record.current is not None and not record.interrupted and not record.closed:
+            self.session.ask()
 
     def _show(self, stage: Stage) -> None:
-        record = self.session.record
+        record = self._meant()
         needed = LINES_PER_LARGE_NUMBER * len(record.space.free) + OTHER_LINES
         lines = screen(record, stage, large=self.terminal.has_lines(needed))
         if lines:
@@ -206,6 +222,7 @@ class SessionLoop:
         walk = self.walk
         assert walk is not None
         while True:
+            self._require_unchanged()
             gone = time.monotonic() - walk.began
             left = self.seconds - gone if self.seconds else 1.0
             if left <= 0:
@@ -235,16 +252,21 @@ class SessionLoop:
                         self.terminal.show(f"error: {error}")
         except KeyboardInterrupt:
             if values:
-                words = ", ".join(f"{name}={value}" for name, value in values.items())
-                self.terminal.show("", f"Not stored, since some outcomes were not entered: {words}")
+                self.terminal.show("", f"Not stored, since some were not entered: {typed(values)}")
             raise
-        trial = self._trial()
-        measured = self.session.measure(trial, values)
+        try:
+            self._require_unchanged()
+            measured = self.session.measure(self._trial(), values)
+        except ValueError:
+            self.terminal.show(f"Not stored: {typed(values)}")
+            raise
         self.terminal.show(*(f"warning: {warning}" for warning in measured.warnings))
         self.session.prepare()  # computes the next settings while the person thinks
         return None
 
     def _act(self, action: Action, stage: Stage) -> None:
+        if action not in ("help", "advice"):
+            self._require_unchanged()
         if action in ANSWERS:
             choice, strength = ANSWERS[action]
             self.session.choose(self._trial(), choice, strength)
@@ -268,22 +290,40 @@ class SessionLoop:
         }
         steps[action]()
 
+    def _meant(self) -> Record:
+        """The record on the screen: a key is about it, not about what came since."""
+        return self.shown or self.session.record
+
     def _trial(self) -> Trial:
-        trial = self.session.record.current
+        trial = self._meant().current
         if trial is None:
             raise ValueError("this trial is over: somebody else continued the session")
         return trial
+
+    def _require_unchanged(self) -> None:
+        """Raise if another terminal or program did something since the screen was drawn."""
+        meant = self._meant()
+        if what_counts(self.session.record) == what_counts(meant):
+            return
+        if self.walk is not None:
+            self.terminal.show("")
+            self.walk = None  # how the walk went on is asked anew
+        new = [event for event in self.session.events if event.number > meant.number]
+        words = ", ".join(event_words(event) for event in new)
+        raise ValueError(f"changed elsewhere: {words}. Nothing was done here; look again")
 
     def _ask(self) -> None:
         with Output().progress("Computing the next settings"):
             self.session.ask()
 
     def _start(self) -> None:
+        require_applicable(self._meant(), self._trial())
         trial = self.session.start(self._trial())
         self.walk = Walk(trial.number, time.monotonic())
 
     def _walk_again(self) -> None:
         trial = self._trial()
+        require_applicable(self._meant(), trial)
         self.session.note(f"trial {trial.number}: walked again from the beginning")
         self.walk = Walk(trial.number, time.monotonic())
 
@@ -316,6 +356,7 @@ class SessionLoop:
         for name in record.space.free:
             text = self._text(place_prompt(record, name))
             policy[name] = last[name] if not text and name in last else parse_number(text, name)
+        self._require_unchanged()
         self.session.place(policy)
         self.terminal.show("The place of the device is recorded.")
 
@@ -332,7 +373,7 @@ class SessionLoop:
 
     def _goal(self) -> None:
         """The other one of the two goals."""
-        wanted: Goal = "understand" if self.session.record.goal == "best" else "best"
+        wanted: Goal = "understand" if self._meant().goal == "best" else "best"
         self.session.set_goal(wanted)
         self.terminal.show(f"The goal is now: {wanted}.")
 

@@ -11,15 +11,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sfihilo.cli.output import LINE_WIDTH
-from sfihilo.cli.steps import change, compared, outcome_words, remarks
+from sfihilo.cli.steps import change, compared, outcome_words, remarks, require_applicable
 from sfihilo.cli.values import is_missing, parse_number
+from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output.digits import physical, physical_unit, with_unit
 from sfihilo.experiment.session.answers import Answer, strength_word
 from sfihilo.experiment.session.kept import last_policy
+from sfihilo.experiment.session.places import corrects
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.trial import Trial, counted
 from sfihilo.experiment.space.measurement import accepted
 from sfihilo.experiment.space.parameter import Outcome
+from sfihilo.experiment.space.safety import UnsafePolicyError
 from sfihilo.experiment.space.space import Space
 
 Stage = Literal[
@@ -52,14 +55,16 @@ GRADED: Mapping[int, Mapping[str, Action]] = {
 }  # fmt: skip
 KEYS: Mapping[Stage, Mapping[str, Action]] = {
     "between": {ENTER: "ask", "d": "place", "g": "goal", **COMMON},
-    "ready": {ENTER: "start", "v": "veto", **COMMON},
-    "unfinished": {ENTER: "finish", "w": "walk", "a": "abort", **COMMON},
+    "ready": {ENTER: "start", "v": "veto", "a": "abort", "d": "place", **COMMON},
+    "unfinished": {ENTER: "finish", "w": "walk", "a": "abort", "d": "place", **COMMON},
     "walking": {ENTER: "finish", "a": "abort", **COMMON},
     "measuring": {"a": "abort", **COMMON},
     "answering": {
         "n": "new", "p": "previous", "s": "same", "c": "cannot", "a": "abort", **COMMON,
     },
-    "break": {ENTER: "resume", "r": "advice", "q": "leave", "?": "help", END: "leave"},
+    "break": {
+        ENTER: "resume", "d": "place", "r": "advice", "q": "leave", "?": "help", END: "leave",
+    },
     "closed": {"r": "advice", "q": "leave", "?": "help", END: "leave"},
 }  # fmt: skip
 WORDS: Mapping[Action, str] = {
@@ -138,6 +143,22 @@ def stage_of(record: Record, walk: Walk | None) -> Stage:
     return "measuring" if walk.over else "walking"
 
 
+def what_counts(record: Record) -> object:
+    """What a key on a screen depends on; a note or a refused value elsewhere changes nothing."""
+    status = (record.interrupted, record.closed, record.goal)
+    return record.trials, record.positions, record.vetoes, status
+
+
+def event_words(event: Event) -> str:
+    """An event in a few words."""
+    if corrects(event):
+        verb = "undone" if event.kind == "withdrawn" else "redone"
+        return f"{event.body['kind']} was {verb}"
+    trial = event.body.get("trial")
+    kind = {"chosen": "answered", "pain": "painful"}.get(event.kind, event.kind)
+    return kind if trial is None else f"trial {trial} was {kind}"
+
+
 def keys_of(stage: Stage, grades: int = 2) -> Mapping[str, Action]:
     """The keys of a stage; with graded answers, one number per grade first."""
     return {**GRADED[grades], **KEYS[stage]} if stage == "answering" else KEYS[stage]
@@ -204,6 +225,8 @@ def screen(record: Record, stage: Stage, large: bool = False) -> list[str]:
     if trial is None:
         return _between(record)
     title = f"Trial {trial.number}  participant {record.participant}  session {record.session}"
+    if stage == "ready" and (unsafe := unsafe_lines(record, trial)):
+        return [title, *unsafe, "Its settings:", *settings_lines(record, trial, large=False)]
     if stage == "ready":
         warnings = [f"warning: {warning}" for warning in trial.warnings]
         known = [*warnings, *remarks(record, trial), ""]
@@ -213,7 +236,10 @@ def screen(record: Record, stage: Stage, large: bool = False) -> list[str]:
             title,
             f"Trial {trial.number} was started and has no outcome yet. Its settings:",
             *settings_lines(record, trial, large=False),
-            "Press Enter if the walk is over, w to walk it again, a to abort it.",
+            *(
+                unsafe_lines(record, trial)
+                or ["Press Enter if the walk is over, w to walk it again, a to abort it."]
+            ),
         ]
     if stage == "answering":
         return [
@@ -223,6 +249,15 @@ def screen(record: Record, stage: Stage, large: bool = False) -> list[str]:
             "",
             f"Which was better: this one (trial {trial.number}) or {compared(trial)}?",
         ]
+    return []
+
+
+def unsafe_lines(record: Record, trial: Trial) -> list[str]:
+    """Why the settings of an open trial must not be applied now; empty if they may be."""
+    try:
+        require_applicable(record, trial)
+    except UnsafePolicyError as error:
+        return [f"DO NOT APPLY. {error}.", "Press d to state where the device is."]
     return []
 
 
@@ -296,3 +331,10 @@ def read_outcome(space: Space, name: str, text: str) -> float | None:
     alone = dict.fromkeys(space.outcomes) | {name: value}
     accepted(space, alone)
     return value
+
+
+def typed(values: Mapping[str, float | None]) -> str:
+    """Typed outcomes in one line, so that the operator can enter them again."""
+    return ", ".join(
+        f"{name}={'none' if value is None else f'{value:g}'}" for name, value in values.items()
+    )
