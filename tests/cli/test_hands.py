@@ -1,5 +1,6 @@
 """What makes the shell commands easy and safe to type."""
 
+import json
 import os
 import shutil
 import stat
@@ -320,3 +321,17 @@ def test_unsafe_settings_are_named_as_they_are_typed(folder: Path) -> None:
     said = run("suggest", "x=9", "y=9", code=2)
     assert "unsafe policy x=9.0, y=9.0: constraint 'x + y <= 15' does not hold" in said
     assert "{" not in said
+
+
+def test_commands_with_one_unreadable_session_go_on_and_name_it(folder: Path) -> None:
+    begin()
+    with Lab("sfihilo.db") as lab:
+        body = dict(next(iter(lab.log.events())).body) | {"space": {"policy": None}}
+        lab.log.append("broken", "opened", body)
+    called = subprocess.run(
+        command_line("session", "list", "--json"), capture_output=True, text=True, check=True
+    )
+    assert [row["session"] for row in json.loads(called.stdout)] == ["P07-1"]
+    assert "session broken is left out" in called.stderr
+    assert "P07-1" in run("ask")
+    assert "P07-1" in run("show", "--session", "P07")

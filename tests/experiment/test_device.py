@@ -77,6 +77,47 @@ def test_started_trial_may_have_failed_to_move_the_device(session: Session) -> N
     assert possible(session) == at(5.5)
 
 
+def test_started_trial_without_any_outcome_does_not_prove_its_place(session: Session) -> None:
+    session.measure(session.start(session.suggest({"x": 6.0})), None)  # the device failed
+    assert possible(session) == at(5.0, 6.0)
+    with pytest.raises(UnsafePolicyError):
+        session.suggest({"x": 7.0})
+
+
+@pytest.mark.parametrize("mistake", ["measure", "choose"])
+@pytest.mark.parametrize("end", ["abort", "withdraw", "amend"])
+def test_data_typed_by_mistake_and_taken_out_bring_the_earlier_places_back(
+    session: Session, mistake: str, end: str
+) -> None:
+    walk(session, 5.5)
+    trial = session.suggest({"x": 6.5})
+    if mistake == "measure":
+        session.measure(trial, {"o": 0.5})
+    else:
+        session.choose(trial, "new")
+    if end == "amend":
+        session.amend(trial, why="never walked", outcome=None)
+    else:
+        getattr(session, end)(trial, "never walked")
+    assert possible(session) == at(5.5, 6.5)
+    if end != "amend":
+        session.undo()  # the places from before stay possible
+        assert possible(session) == at(5.5, 6.5)
+
+
+def test_trial_taken_out_after_the_next_was_shown_brings_the_earlier_places_back(
+    session: Session,
+) -> None:
+    walk(session, 5.5)
+    mistaken = session.measure(session.suggest({"x": 6.5}), {"o": 0.5})
+    session.choose(mistaken, "new")
+    following = session.suggest({"x": 7.5})
+    session.withdraw(mistaken, "never walked")
+    assert possible(session) == at(5.5, 6.5, 7.5)
+    with pytest.raises(UnsafePolicyError):
+        session.start(following)
+
+
 def test_amending_an_open_trial_adds_its_place(session: Session) -> None:
     """Point 2: the outcome of an open trial comes as an amendment and ends it."""
     session.amend(session.suggest({"x": 6.0}), why="by paper", outcome={"o": 0.5})

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sfihilo.cli.session import app
-from sfihilo.experiment import KeyConflictError, Lab, Session
+from sfihilo.experiment import KeyConflictError, Lab, Session, UnsafePolicyError
 from sfihilo.experiment.session import lab as lab_module
 from sfihilo.experiment.space.measurement import BadMeasurementError
 from tests.experiment.people import EXOSKELETON, LEAN, finish, memory_folder
@@ -192,3 +192,27 @@ def test_a_refused_suggestion_that_is_retried_is_recorded_once(session: Session)
         with pytest.raises(ValueError, match="missing peak_time"):
             session.suggest({"peak_torque": 1e9}, key="s")
     assert session.record.refused == 1
+
+
+def test_keyed_request_repeated_after_its_trial_ended_early_is_refused(session: Session) -> None:
+    policy = dict(session.veto(session.ask(key="a"), "hurts", pain=True).policy)
+    with pytest.raises(ValueError, match=r"trial 1: it is over \(vetoed\)"):
+        session.ask(key="a")
+    session.lift(1, "padding")
+    session.abort(session.suggest(policy, key="s"), "stumbled")
+    with pytest.raises(ValueError, match=r"trial 2: it is over \(aborted\)"):
+        session.suggest(policy, key="s")
+    session.withdraw(session.repeat(1, key="r"), "no")
+    with pytest.raises(ValueError, match=r"trial 3: it is over \(withdrawn\)"):
+        session.repeat(1, key="r")
+
+
+def test_keyed_request_repeated_when_its_trial_is_out_of_reach_is_refused(
+    session: Session,
+) -> None:
+    trial = session.ask(key="a")
+    assert session.ask(key="a") == trial
+    far = 60.0 if trial.policy["peak_torque"] < 30 else 0.0
+    session.place({**trial.policy, "peak_torque": far})
+    with pytest.raises(UnsafePolicyError, match="must not be applied"):
+        session.ask(key="a")

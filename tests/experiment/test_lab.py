@@ -95,6 +95,9 @@ def test_a_constraint_in_code_is_needed_again(folder: Path) -> None:
     def low_only(policy: dict[str, float]) -> bool:
         return policy["x"] < 0.5
 
+    def anything(policy: dict[str, float]) -> bool:
+        return True
+
     space = Space({"x": Parameter(0, 1)}, {"o": Outcome(0, 1)}, (low_only,))
     with Lab(folder / "lab.db") as lab:
         session = lab.create(space, "P1", 1, settings=LEAN)
@@ -106,6 +109,8 @@ def test_a_constraint_in_code_is_needed_again(folder: Path) -> None:
             lab.open("P1-1").ask()
         with pytest.raises(ValueError, match="low_only"):
             lab.open("P1-1").recommend()
+        with pytest.raises(ValueError, match="functions: expected low_only.*got anything"):
+            lab.open("P1-1", functions=[anything])
         assert lab.open("P1-1", functions=[low_only]).ask().policy["x"] < 0.5
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sfihilo.cli.output import DAMAGED, FAILED, Output, errors, fail
+from sfihilo.cli.output import DAMAGED, FAILED, Output, errors, fail, printable
 from sfihilo.cli.steps import next_step, outcome_words, trial_rows
 from sfihilo.experiment.files import replacing
 from sfihilo.experiment.log.errors import DamagedError, KeyConflictError, LogError, NotALogError
@@ -121,7 +121,7 @@ def chosen_session(lab: Lab, db: Path, name: str | None) -> str:
         raise ValueError(f"there is no session in {db}: begin with 'session new'")
     if name is None and (used := used_session(db)) in names:
         return str(used)
-    records = [lab.record(found) for found in names]
+    records = readable_records(lab)
     candidates = [record for record in records if name in (None, record.participant)]
     unfinished = [record.session for record in candidates if not record.closed]
     meant = unfinished or [record.session for record in candidates]
@@ -134,6 +134,14 @@ def chosen_session(lab: Lab, db: Path, name: str | None) -> str:
         f"several sessions are {state}: {', '.join(meant)}. Give --session NAME, "
         "or choose one with 'session use NAME'"
     )
+
+
+def readable_records(lab: Lab) -> list[Record]:
+    """The record of every session that can be read; a warning names each other one."""
+    records, unreadable = lab.records()
+    for name, why in unreadable.items():
+        typer.echo(printable(f"Warning: session {name} is left out: {why}"), err=True)
+    return list(records.values())
 
 
 def use_file(db: Path) -> Path:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import typer
 
 from sfihilo.cli.begin import begin, read_space
-from sfihilo.cli.command import lab_at, session_at
+from sfihilo.cli.command import lab_at, readable_records, session_at
 from sfihilo.cli.operator import is_short
 from sfihilo.cli.output import Output, errors
 from sfihilo.cli.screens import (
@@ -116,7 +116,7 @@ def _unfinished(space: Path, participant: str, name: str | None, db: Path) -> st
     if not db.exists():
         return None
     with lab_at(db) as lab:
-        records = [lab.record(found) for found in lab.sessions()]
+        records = readable_records(lab)
     theirs = [
         record
         for record in records

@@ -22,6 +22,7 @@ from sfihilo.cli.command import (
     Why,
     chosen_session,
     lab_at,
+    readable_records,
     session_at,
     session_command,
     use_session,
@@ -123,7 +124,7 @@ def list_sessions(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
     """All sessions of the file."""
     output = Output(as_json)
     with lab_at(db) as lab:
-        records = [lab.record(name) for name in lab.sessions()]
+        records = readable_records(lab)
         found = [
             {
                 "session": record.session,

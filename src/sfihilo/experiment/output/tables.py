@@ -148,9 +148,10 @@ def trials_table(record: Record, events: Sequence[Event]) -> Table:
 
 def _pain(record: Record, trial: Trial) -> Row:
     """Whether a veto because of pain stands behind the trial, and why it was lifted."""
-    veto = next((v for v in record.vetoes if v.trial == trial.number and v.pain), None)
-    if veto is None:
+    vetoes = [veto for veto in record.vetoes if veto.trial == trial.number and veto.pain]
+    if not vetoes:
         return {"pain": None, "lifted_reason": None}
+    veto = vetoes[-1]
     return {
         "pain": "lifted" if veto.lifted else "holds",
         "lifted_reason": veto.lifted_why or None,

@@ -59,6 +59,10 @@ class SessionLog:
             self.record = advance(self.record, self.events, len(found) - 1)
         return self.record
 
+    def knows(self, key: str | None) -> bool:
+        """Whether the key identifies an event already."""
+        return key is not None and self._log.find(self._session, key) is not None
+
     def stored(self, key: str | None, same: Callable[[Event], bool]) -> Event | None:
         """The event that this request wrote before; raises if the key identifies another one."""
         stored = None if key is None else self._log.find(self._session, key)

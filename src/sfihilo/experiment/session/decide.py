@@ -138,14 +138,30 @@ def require_none_open(record: Record) -> None:
 def require_reachable(record: Record, trial: Trial) -> None:
     """Raise if an open trial is unsafe: the device may have moved since it was asked.
 
-    That happens when undo opens an earlier trial again, or when the device was placed elsewhere.
+    That happens when undo opens an earlier trial again, or when the device was placed elsewhere. A
+    trial that caused pain is unsafe too, although undo opened it again.
     """
     problems = safety.problems(record.space, dict(trial.policy), record.positions)
+    if is_painful(record, np.array(trial.unit))[0]:
+        problems.append("it is near one that caused pain")
     if problems:
         raise safety.UnsafePolicyError(
             f"trial {trial.number}: it must not be applied from where the device may be now "
             f"({'; '.join(problems)}): abort, veto or undo it{way_out(record)}"
         )
+
+
+def require_to_do(record: Record, trial: Trial) -> None:
+    """Raise if a trial must not be done any more: it ended early, or it is ahead and unsafe.
+
+    A complete one is returned to a script that repeats its calls: every later call of it is kept.
+    """
+    if trial.ending is not None:
+        raise ValueError(
+            f"trial {trial.number}: it is over ({trial.status}); ask with another key for a new one"
+        )
+    if not trial.measured:
+        require_reachable(record, trial)
 
 
 def _open_trial(record: Record, number: int) -> Trial:
@@ -170,8 +186,9 @@ def _comparison(record: Record) -> tuple[int | None, bool, list[str]]:
         return anchor.number, False, []
     if walked is not None and walked.number != anchor.number:
         why = "was taken out" if walked.ending in TAKEN_OUT else "has no usable outcome"
+        felt = "may have walked" if walked.ending == "undone" else "walked"
         return anchor.number, False, [
-            f"no comparison is asked: the person walked trial {walked.number} last, which {why}"
+            f"no comparison is asked: the person {felt} trial {walked.number} last, which {why}"
         ]  # fmt: skip
     return anchor.number, True, []
 
@@ -277,6 +294,7 @@ def chosen(record: Record, number: int, choice: object, strength: object = None)
         over = f"it is over ({trial.status}); " if trial.ended else ""
         raise ValueError(f"trial {number}: {over}no answer is expected: {_unasked(trial)}")
     _open_trial(record, number)
+    _require_no_break(record, "answer")
     return Draft("chosen", {"trial": number, **given})
 
 
@@ -296,7 +314,10 @@ def aborted(record: Record, number: int, why: str, pain: bool) -> Draft:
 
 
 def vetoed(record: Record, number: int, why: str, pain: bool) -> Draft:
-    """The policy is refused before it is applied."""
+    """The policy is refused before it is applied; pain may also be felt when the trial is over."""
+    require_open(record)
+    if pain and record.trial(number).ended:
+        return Draft("pain", {"trial": number, **_reason(why, pain)})
     trial = _open_trial(record, number)
     if trial.started or trial.measured or trial.answered:
         raise ValueError(f"trial {number}: it was {trial.status}; abort it instead")
@@ -377,11 +398,11 @@ def resumed(record: Record) -> Draft:
 
 
 def unnoticed_break(record: Record, now: datetime) -> Draft | None:
-    """The break that nobody recorded, if the last event is older than `break_minutes`."""
+    """The break that nobody recorded, if the person took no part for over `break_minutes`."""
     pause = record.protocol.break_minutes
     if record.interrupted or pause is None or not record.trials:
         return None
-    minutes = (now - datetime.fromisoformat(record.wall)).total_seconds() / 60
+    minutes = (now - datetime.fromisoformat(record.active)).total_seconds() / 60
     return interrupted(record, f"nothing for {minutes:.0f} min") if minutes > pause else None
 
 

@@ -6,9 +6,11 @@ it to; only an event that proves a place removes the others; undo never removes 
 * A policy that was shown may have been applied since, whether or not `start` was recorded. Only a
   veto says that it was not.
 * `placed` proves a place. `started` does not: it is written before the device moves, and the device
-  may fail. An outcome or an answer proves that the trial was walked, but it is about the past: it
-  proves the present place only if, since the trial was shown, nobody gave another place and nothing
-  of another trial was taken back.
+  may fail. A number that was measured proves that the trial was walked, and so does the answer to a
+  trial that was started. But that is about the past: it proves the present place only if, since the
+  trial was shown, nobody gave another place and nothing of another trial was taken back.
+* A trial that was aborted or withdrawn, or whose outcome was amended to nothing, proves nothing,
+  whatever was recorded before: its data may have been typed by mistake.
 * An event that was undone proves nothing, but the place that it names stays possible. A trial that
   undo opens again may be applied again.
 * Events about earlier trials (a late correction) do not concern the device.
@@ -24,6 +26,7 @@ from sfihilo.experiment.space.space import Policy
 
 TRIAL_MADE = frozenset({"asked", "suggested"})
 CORRECTIONS = frozenset({"withdrawn", "redone"})  # `withdrawn` also names a trial: see corrects
+SAYS_NOTHING = frozenset({"pain", "lifted"})  # about the device
 ENDS_THE_WALK = frozenset({"measured", "aborted", "withdrawn", "amended"})
 
 
@@ -48,10 +51,21 @@ def places(events: Sequence[Event], start: Mapping[str, float]) -> tuple[Policy,
     `start` is where the device was before the first trial; empty if that is not known.
     """
     undone = taken_back(events)
-    device = _Device(possible=[dict(start)] if start else [])
+    device = _Device(possible=[dict(start)] if start else [], doubtful=_doubtful(events))
     for event in events:
         device.follow(event, in_force=event.number not in undone)
     return device.places()
+
+
+def _doubtful(events: Sequence[Event]) -> frozenset[int]:
+    """Trials that prove no place. Undo does not change that: it never removes a possible place."""
+    return frozenset(
+        event.body["trial"]
+        for event in events
+        if event.kind in ("aborted", "withdrawn", "amended")
+        and event.body.get("trial") is not None
+        and (event.kind != "amended" or ("outcome" in event.body and not _has_number(event)))
+    )
 
 
 @dataclass
@@ -59,6 +73,7 @@ class _Device:
     """One pass through a history, in the order in which the events were written."""
 
     possible: list[Policy]
+    doubtful: frozenset[int] = frozenset()  # trials that prove no place
     shown: int | None = None  # a trial that may be applied at any moment
     undisturbed: int | None = None  # a trial since which nothing else concerned the device
     policies: dict[int, Policy] = field(default_factory=dict)
@@ -121,9 +136,9 @@ class _Device:
         if event.kind == "started" and trial in self.over:  # an outcome came before the walk
             self.over.discard(trial)
             self.shown = trial
-        if trial != self._newest() or trial in self.over:
+        if trial != self._newest() or trial in self.over or event.kind in SAYS_NOTHING:
             return
-        if event.kind in ("vetoed", "lifted"):
+        if event.kind == "vetoed":
             self.shown = None
             return
         self._add(trial)
@@ -131,16 +146,22 @@ class _Device:
             return
         if event.kind == "started":
             self.started.add(trial)
-        if trial == self.undisturbed and _says_walked(event, trial in self.started):
+        if self._proves(trial, event):
             self.possible = [self.policies[trial]]
         if event.kind in ENDS_THE_WALK and (event.kind != "amended" or "outcome" in event.body):
             self.over.add(trial)
             self.shown = None
 
+    def _proves(self, trial: int, event: Event) -> bool:
+        """Whether the device is certainly at this trial's policy."""
+        if trial != self.undisturbed or trial in self.doubtful:
+            return False
+        if event.kind == "measured":
+            return _has_number(event)
+        answered = event.kind == "chosen" and event.body["choice"] is not None
+        return answered and trial in self.started
 
-def _says_walked(event: Event, started: bool) -> bool:
-    """Whether the trial was walked. A missing outcome may also mean that it was never applied."""
-    if event.kind == "measured":
-        outcome = event.body["outcome"] or {}
-        return started or any(value is not None for value in outcome.values())
-    return event.kind == "chosen" and event.body["choice"] is not None
+
+def _has_number(event: Event) -> bool:
+    """Whether any outcome was measured. If none was, the policy may never have been applied."""
+    return any(value is not None for value in (event.body["outcome"] or {}).values())

@@ -161,8 +161,8 @@ def is_painful(record: Record, units: FloatArray) -> BoolArray:
 def is_near(record: Record, units: FloatArray, vetoes: Sequence[Veto]) -> BoolArray:
     """Which of many unit policies (n, d_policy) are near one of these vetoes.
 
-    Near: within `veto_radius` of the range that one step around the vetoed policy reaches, in every
-    parameter, once the policy is on the grid.
+    Near: within `veto_radius` of the range, in every parameter, once the policy is on the grid. The
+    range is what one step around the vetoed policy reaches; for pain it is the declared one.
     """
     space = record.space
     units = np.atleast_2d(units)
@@ -173,7 +173,7 @@ def is_near(record: Record, units: FloatArray, vetoes: Sequence[Veto]) -> BoolAr
     near = np.zeros(len(units), dtype=bool)
     for veto in vetoes:
         centre = np.array(veto.unit)
-        lower, upper = space.box((space.to_policy(centre),))
+        lower, upper = space.box(() if veto.pain else (space.to_policy(centre),))
         near |= _near(set_values, centre, upper - lower, record.protocol.veto_radius)
     return near
 
@@ -237,5 +237,8 @@ def way_out(record: Record) -> str:
         text += f"; the device may be at {where}: say where it is with `place`"
     if record.painful:
         trials = ", ".join(str(veto.trial) for veto in record.painful)
-        text += f"; vetoes because of pain hold (trial {trials}): `lift` ends one"
+        text += (
+            f"; vetoes because of pain hold (trial {trials}): `lift` ends one, or move the device "
+            "away by hand and say where it is with `place`"
+        )
     return text

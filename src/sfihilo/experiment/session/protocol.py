@@ -15,7 +15,8 @@ class Protocol:
     After a break the anchor is walked again (`reanchor`), since nobody remembers yesterday's walk;
     a pause of more than `break_minutes` counts as one (None: only `interrupt` does). `drift`
     expects the person to adapt. A vetoed policy keeps `veto_radius` of the reachable range around
-    it free of proposals for `veto_rounds` rounds.
+    it free of proposals for `veto_rounds` rounds; one that caused pain, `veto_radius` of the whole
+    range until it is lifted.
     """
 
     reanchor: bool = True

@@ -15,7 +15,7 @@ from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.session.places import TRIAL_MADE, corrects, places, taken_back
 from sfihilo.experiment.session.protocol import Protocol, Veto
 from sfihilo.experiment.session.trial import Ending, Trial
-from sfihilo.experiment.space.space import Policy, Space
+from sfihilo.experiment.space.space import Policy, Space, function_name
 
 if TYPE_CHECKING:
     from sfihilo.settings import Goal
@@ -26,10 +26,13 @@ __all__ = [
 ]  # fmt: skip
 
 ACTIONS = TRIAL_MADE | {
-    "started", "measured", "chosen", "amended", "aborted", "vetoed", "lifted",
+    "started", "measured", "chosen", "amended", "aborted", "vetoed", "pain", "lifted",
 }  # fmt: skip
 # What undo takes back; a withdrawn trial is one too. `placed` and `goal` are not: another place or
 # goal corrects them.
+WITH_THE_PERSON = TRIAL_MADE | {"started", "measured", "chosen", "aborted", "vetoed", "resumed"}
+# The pause since the last of these may have been a break; a note says nothing about that.
+PAIN_HOLDS = "that it caused pain was undone; its neighbourhood is avoided until `lift`"
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Record:
     """A session as its log tells it: who, in which space, its trials, where the device may be.
 
     `goal_set` is the goal that was set after the session began; None: the one of its settings.
+    `wall` is when the last event was written, `active` when the person last took part.
     """
 
     session: str
@@ -58,6 +62,7 @@ class Record:
     refused: int = 0
     number: int = 0
     wall: str = ""
+    active: str = ""
 
     @property
     def goal(self) -> Goal:
@@ -163,7 +168,14 @@ def advance(record: Record, events: Sequence[Event], new: int) -> Record:
 def opened(event: Event, functions: Iterable[Callable[..., bool]] = ()) -> Record:
     """The record of a session that has just begun."""
     body = event.body
-    space = Space.from_dict(body["space"], functions)
+    given, stored = tuple(functions), list(body["space"]["functions"])
+    names = [function_name(function) for function in given]
+    if given and names != stored:
+        raise ValueError(
+            f"functions: expected {', '.join(stored) or 'none'}, as the session was created with, "
+            f"got {', '.join(names)}"
+        )
+    space = Space.from_dict(body["space"], given)
     return Record(
         session=event.session,
         participant=body["participant"],
@@ -172,9 +184,10 @@ def opened(event: Event, functions: Iterable[Callable[..., bool]] = ()) -> Recor
         protocol=Protocol(**body["protocol"]),
         seed=body["seed"],
         opened=event.wall,
-        functions=tuple(body["space"]["functions"]),
+        functions=tuple(stored),
         number=event.number,
         wall=event.wall,
+        active=event.wall,
         positions=(space.start,) if space.start else (),
     )
 
@@ -215,17 +228,27 @@ def apply(record: Record, event: Event) -> Record:
             f"event {event.number} of session {record.session}: unknown kind {event.kind!r}; "
             "was it written by a newer version?"
         ) from None
-    return replace(reducer(record, event), number=event.number, wall=event.wall)
+    return _written(reducer(record, event), event)
+
+
+def _written(record: Record, event: Event) -> Record:
+    active = event.wall if event.kind in WITH_THE_PERSON else record.active
+    return replace(record, number=event.number, wall=event.wall, active=active)
 
 
 def step_over(record: Record, event: Event) -> Record:
-    """The record after an event that was undone: the person may have walked all the same."""
+    """The record after an event that was undone: the person may have walked all the same.
+
+    What caused pain is avoided until it is lifted, also if the event that said so was undone.
+    """
     if event.kind in TRIAL_MADE:
         record = _made(record, event)
         record = _changed(record, len(record.trials), ending="undone")
-    elif event.kind in ("started", "measured", "chosen", "amended"):
-        record = _changed(record, event.body["trial"], walk_taken_back=True)
-    return replace(record, number=event.number, wall=event.wall)
+    if event.kind in ("aborted", "vetoed", "pain") and event.body.get("pain"):
+        number = event.body["trial"]
+        warnings = record.trial(number).warnings
+        record = _avoided(_changed(record, number, warnings=(*warnings, PAIN_HOLDS)), event)
+    return _written(record, event)
 
 
 def _changed(record: Record, number: int, **changes: Any) -> Record:
@@ -303,9 +326,12 @@ def _ended(record: Record, event: Event, ending: Ending, *, avoid: bool) -> Reco
     """End a trial early; `avoid` keeps proposals away from its policy."""
     body = event.body
     record = _changed(record, body["trial"], ending=ending, why=body["why"])
-    if not avoid:
-        return record
-    trial = record.trial(body["trial"])
+    return _avoided(record, event) if avoid else record
+
+
+def _avoided(record: Record, event: Event) -> Record:
+    """Keep proposals away from the policy of the event's trial."""
+    trial, body = record.trial(event.body["trial"]), event.body
     pain = body.get("pain", False)
     veto = Veto(trial.round, trial.unit, trial.number, body["why"], pain=pain)
     return replace(record, vetoes=(*record.vetoes, veto))
@@ -357,6 +383,7 @@ REDUCERS: dict[str, Callable[[Record, Event], Record]] = {
     "amended": _amended,
     "aborted": _aborted,
     "vetoed": _vetoed,
+    "pain": _avoided,
     "withdrawn": _withdrawn,
     "lifted": _lifted,
     "placed": lambda record, event: record,

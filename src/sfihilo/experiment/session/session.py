@@ -112,12 +112,11 @@ class Session:
         with self._lock:
             stored = self._log.stored(key, lambda event: event.kind == "asked")
             if stored is not None:
-                return self._trial_of(stored)
+                return self._made_before(stored)
             record = self._after_break(actor)
             current = record.current
             if current is not None:
-                if not current.measured:
-                    decide.require_reachable(record, current)
+                decide.require_to_do(record, current)
                 return current
             source: Source = "anchor"
             made = self._anchor_again(record)
@@ -166,7 +165,7 @@ class Session:
     ) -> Trial:
         """Note that the policy is being applied: from now on the device may be there."""
         number = trial_number(trial)
-        return self._act(partial(decide.started, number=number), key, actor)
+        return self._go_on(partial(decide.started, number=number), key, actor)
 
     def measure(
         self,
@@ -182,7 +181,7 @@ class Session:
         `warnings` say when its comparison cannot be used.
         """
         number = trial_number(trial)
-        return self._act(partial(decide.measured, number=number, outcome=outcome), key, actor)
+        return self._go_on(partial(decide.measured, number=number, outcome=outcome), key, actor)
 
     def choose(
         self,
@@ -202,7 +201,7 @@ class Session:
         decision = partial(
             decide.chosen, number=trial_number(trial), choice=choice, strength=strength
         )
-        return self._act(decision, key, actor)
+        return self._go_on(decision, key, actor)
 
     def abort(
         self,
@@ -231,7 +230,8 @@ class Session:
     ) -> Trial:
         """Refuse a policy before it is applied; its neighbourhood is avoided for a while.
 
-        With `pain` it is avoided, in `ask`, `suggest` and `recommend`, until `lift`.
+        With `pain` it is avoided, in `ask`, `suggest`, `repeat` and `recommend`, until `lift`; pain
+        may also be told of a trial that is over, which keeps its data.
         """
         number = trial_number(trial)
         return self._act(partial(decide.vetoed, number=number, why=why, pain=pain), key, actor)
@@ -278,7 +278,8 @@ class Session:
     def undo(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Event:
         """Take the last action back; returns the event that no longer counts.
 
-        Undo changes the record, not the device: everywhere it may have been, it may still be.
+        Undo changes the record, not the device: everywhere it may have been, it may still be. What
+        caused pain is avoided until `lift`, also if the event that said so is undone.
         """
         return self._correct("withdrawn", why, key, actor)
 
@@ -396,6 +397,13 @@ class Session:
         with self._lock:
             return self._trial_of(self._log.commit(decision, key, actor))
 
+    def _go_on(self, decision: Decision, key: str | None, actor: str | None) -> Trial:
+        """The next part of a trial; after a break that nobody recorded, it is not compared."""
+        with self._lock:
+            if not self._log.knows(key) and not self._log.refresh().interrupted:
+                self._after_break(actor)
+            return self._act(decision, key, actor)
+
     def _mark(self, decision: Decision, key: str | None, actor: str | None) -> Record:
         with self._lock:
             self._log.commit(decision, key, actor)
@@ -422,12 +430,18 @@ class Session:
         """A trial that the operator wants."""
         with self._lock:
             stored = self._log.stored(key, same)
-            if stored is None:
-                decide.require_open(self._log.record)
-                decide.require_none_open(self._log.record)
-                self._after_break(actor)
-                stored = self._log.decide(decision, key, actor)
-            return self._trial_of(stored)
+            if stored is not None:
+                return self._made_before(stored)
+            decide.require_open(self._log.record)
+            decide.require_none_open(self._log.record)
+            self._after_break(actor)
+            return self._trial_of(self._log.decide(decision, key, actor))
+
+    def _made_before(self, event: Event) -> Trial:
+        """The trial of a request that is repeated, unless it must not be done any more."""
+        trial = self._trial_of(event)
+        decide.require_to_do(self._log.record, trial)
+        return trial
 
     def _trial_of(self, event: Event) -> Trial:
         return self._log.record.trial(event.body["trial"])

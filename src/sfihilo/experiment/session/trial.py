@@ -33,8 +33,7 @@ class Trial:
     the learner, the operator, a repeat of an earlier trial, or the anchor again after a break.
     An undone trial never happened for the learner; a withdrawn one did, but its data do not count.
     `strength` says how much better, if the person graded the answer; `goal` is that of the session
-    when the trial was asked. `why` is the reason for an early end. `walk_taken_back`: an event that
-    was undone later said that the trial was walked.
+    when the trial was asked. `why` is the reason for an early end.
     """
 
     session: str
@@ -56,7 +55,6 @@ class Trial:
     strength: int | None = None
     ending: Ending | None = None
     why: str = ""
-    walk_taken_back: bool = False
     goal: Goal = "understand"
 
     @property
@@ -91,8 +89,8 @@ class Trial:
 
     @property
     def may_have_been_walked(self) -> bool:
-        """Whether the person may have felt this trial; a veto says that it was not applied."""
-        return self.walk_taken_back if self.ending == "undone" else self.ending != "vetoed"
+        """Whether the person may have felt this trial; only a veto says that it was not applied."""
+        return self.ending != "vetoed"
 
     @property
     def status(self) -> Status:
