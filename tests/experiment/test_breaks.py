@@ -1,4 +1,4 @@
-"""Breaks that nobody recorded: what was felt before them is not compared with what is felt after."""
+"""Breaks that nobody recorded: walks before and after them are not compared."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ def two_hours_later() -> Iterator[None]:
 
     class Later(datetime):
         @classmethod
-        def now(cls, tz: tzinfo | None = None) -> datetime:
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
             return datetime.now(tz) + timedelta(hours=2)
 
     with pytest.MonkeyPatch.context() as patch:

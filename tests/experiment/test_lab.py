@@ -109,7 +109,7 @@ def test_a_constraint_in_code_is_needed_again(folder: Path) -> None:
             lab.open("P1-1").ask()
         with pytest.raises(ValueError, match="low_only"):
             lab.open("P1-1").recommend()
-        with pytest.raises(ValueError, match="functions: expected low_only.*got anything"):
+        with pytest.raises(ValueError, match=r"functions: expected low_only.*got anything"):
             lab.open("P1-1", functions=[anything])
         assert lab.open("P1-1", functions=[low_only]).ask().policy["x"] < 0.5
 
