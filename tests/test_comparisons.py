@@ -8,7 +8,7 @@ import pytest
 from sfihilo import Response, Settings, begin, reward_from_comparisons, tell
 from sfihilo.history import FloatArray, Query
 from sfihilo.inverse import RewardAverage, RewardPosterior
-from sfihilo.learner import State
+from sfihilo.state import State
 
 
 def told(settings: Settings, outcomes: FloatArray, weights: FloatArray) -> State:

@@ -23,6 +23,7 @@ ORDER = (
     "final_policy",
     "recommendation",
     "settings",
+    "state",
     "learner",
     "compared_trial",
     "comparisons",

@@ -271,7 +271,7 @@ def test_wrong_seeds(seed: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rule": "best"}, "rule: expected random"),
+        ({"rule": "cleverest"}, "rule: expected random"),
         ({"rule": "no.such:rule"}, "rule: expected random"),
         ({"inverse": InverseSettings(features="cubic")}, "features: expected rbf"),
     ],
@@ -388,3 +388,8 @@ def test_the_loop_learns(make: Callable[..., Settings]) -> None:
     truth = ((first - 0.7) ** 2).sum(axis=1) < ((second - 0.7) ** 2).sum(axis=1)
     right = (state.posterior().preference(first, second) > 0.5) == truth
     assert right.mean() > 0.8
+
+
+def test_state_shows_itself_in_one_line() -> None:
+    state = played(small(Settings.paper(2, 2, rule="random")), 5)
+    assert repr(state) == "State(round 5, 4 comparisons, 2 settings, 2 outcomes, rule random)"

@@ -8,10 +8,11 @@ if TYPE_CHECKING:
     from sfihilo.comparisons import reward_from_comparisons
     from sfihilo.feasible import Feasible
     from sfihilo.history import Query, Response
-    from sfihilo.learner import State, ask, begin, explain, recommend, tell, with_goal
+    from sfihilo.learner import ask, begin, explain, recommend, tell, with_goal
     from sfihilo.recommendation import NothingLearnedError, Recommendation
     from sfihilo.saved import load, save
     from sfihilo.settings import Settings
+    from sfihilo.state import State
 
 __version__ = "0.1.0"
 
@@ -45,7 +46,7 @@ _HOMES = {
     "Recommendation": "recommendation",
     "Response": "history",
     "Settings": "settings",
-    "State": "learner",
+    "State": "state",
     "ask": "learner",
     "begin": "learner",
     "explain": "learner",

@@ -25,8 +25,9 @@ from sfihilo.feasible import Feasible
 from sfihilo.history import FloatArray, IntArray, Query, partial_outcome
 from sfihilo.inverse.grading import answer_clarity
 from sfihilo.inverse.posterior import LOGISTIC_STD
-from sfihilo.learner import State, checked_floats, feasible_set, situation_of
+from sfihilo.learner import feasible_set, situation_of
 from sfihilo.querying.pairs import TargetPairs
+from sfihilo.state import State, checked_floats
 
 
 @checked_floats

@@ -14,8 +14,9 @@ from sfihilo.history import FloatArray, generator
 from sfihilo.inverse import InverseSettings, Reward
 from sfihilo.inverse.features import FeatureMap
 from sfihilo.inverse.likelihood import ungraded_bounds
-from sfihilo.learner import checked_floats, sharpness_due_at
+from sfihilo.learner import sharpness_due_at
 from sfihilo.settings import Settings
+from sfihilo.state import checked_floats
 
 _LABELS: dict[object, float] = {"first": 1.0, "second": -1.0, "same": 0.0, 1: 1.0, -1: -1.0, 0: 0.0}
 

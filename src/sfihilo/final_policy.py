@@ -86,7 +86,7 @@ class Objective:
 
 @dataclass(frozen=True, eq=False)
 class ProcessObjective(Objective):
-    """The same objective with outcomes as Gaussian processes of a fixed prior (gaussian_process.py).
+    """The same objective with outcomes as Gaussian processes of a fixed prior (gaussian_process).
 
     A rule that seeks a good setting executes policies that are much alike. The forward belief,
     which scales outcomes by those executed, then extrapolates wrongly at times.

@@ -6,10 +6,8 @@ A `State` is frozen and holds all that the next step needs. `ask` and `recommend
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property, wraps
-from typing import ParamSpec, TypeVar
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +17,9 @@ from sfihilo import inverse as inv
 from sfihilo.feasible import Feasible
 from sfihilo.final_policy import Objective, ProcessObjective, final_policy
 from sfihilo.forward import ForwardBelief, Hyperparameters
-from sfihilo.forward.gaussian_process import OutcomeProcesses, outcome_processes
-from sfihilo.forward.recency import Decay, recency_weights, require_search, select_with_decay
+from sfihilo.forward.recency import Decay, require_search, select_with_decay
 from sfihilo.forward.tuning import most_measured, select_hyperparameters
 from sfihilo.history import (
-    FloatArray,
     History,
     Query,
     Response,
@@ -33,95 +29,19 @@ from sfihilo.history import (
     partial_outcome,
     unit_vector,
 )
-from sfihilo.inverse import InverseBelief, Reward, RewardAverage, reward_average
 from sfihilo.inverse.grading import CUTS, answer_bounds, answer_clarity
-from sfihilo.inverse.posterior import RewardPosterior, reward_posterior
 from sfihilo.querying import SEEKING, Decision, Situation
 from sfihilo.querying import random as random_policy
 from sfihilo.querying import rule as named_rule
 from sfihilo.recommendation import NothingLearnedError, Recommendation, describe
 from sfihilo.settings import Goal, Settings
-
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
+from sfihilo.state import State, checked_floats, executed_weights
 
 WHOLE_CUBE = Feasible()
-# Version of the computation. Increase it when the same history yields a different state: cached
-# states of other versions are ignored.
-STATE_VERSION = 3
 # Rounds between reselecting the forward model and the sharpness, so that no query pays for both.
 SHARPNESS_DELAY = 10
 # Graded comparisons up to which sharpness and scale are updated at every fifth.
 GRADED_OFTEN = 40
-
-
-def checked_floats(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Nothing invalid passes silently; underflow to zero is what the formulas mean."""
-
-    @wraps(function)
-    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
-            return function(*args, **kwargs)
-
-    return checked
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """What is known after `round` tells.
-
-    factored: how many observations the forward factor was last computed from as a whole; later ones
-    were appended. It makes a loaded state equal to the saved one to the last bit.
-    """
-
-    settings: Settings
-    seed: int
-    history: History
-    forward: ForwardBelief
-    inverse: InverseBelief
-    decay: Decay | None
-    factored: int
-
-    @property
-    def round(self) -> int:
-        return len(self.history)
-
-    @checked_floats
-    def posterior(self) -> Reward:
-        """What is known about the reward: it makes every prediction."""
-        return self._posterior if self.settings.averaged is None else self._average
-
-    @checked_floats
-    def rule_posterior(self) -> RewardPosterior:
-        """The Gaussian posterior with this round's samples: what the query rules work with."""
-        return self._posterior
-
-    @checked_floats
-    def processes(self) -> OutcomeProcesses:
-        """The outcomes as Gaussian processes: what the seeking rules work with."""
-        return self._processes
-
-    @cached_property
-    def _processes(self) -> OutcomeProcesses:
-        data = self.history.forward_data()
-        weights = executed_weights(self.settings, self.history, self.decay)
-        noise = self.settings.noise.measurement
-        return outcome_processes(data.policies, data.outcomes, noise, weights)
-
-    @cached_property
-    def _average(self) -> RewardAverage:
-        assert self.settings.averaged is not None
-        pairs = self.history.preference_data()
-        return reward_average(
-            self.settings.averaged,
-            self.inverse,
-            (pairs.anchors, pairs.outcomes),
-            lambda: generator(self.seed, self.round, "average"),
-        )
-
-    @cached_property
-    def _posterior(self) -> RewardPosterior:
-        return reward_posterior(self.inverse, generator(self.seed, self.round, "posterior"))
 
 
 def is_checkpoint(comparisons: int) -> bool:
@@ -487,18 +407,6 @@ def fitted_forward(
     return fw.fit(
         settings.forward, hyper, settings.noise.measurement, data.policies, data.outcomes, weights
     )
-
-
-def executed_weights(
-    settings: Settings, history: History, decay: Decay | None
-) -> FloatArray | None:
-    """Recency weights of the executed policies, if drift is expected."""
-    if decay is None:
-        return None
-    rounds = history.forward_data().rounds
-    return recency_weights(
-        rounds, len(history), decay, settings.recency.weight_floor
-    )  # eq:app_weighted_krr_system
 
 
 def _reselect(state: State) -> State:

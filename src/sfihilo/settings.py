@@ -168,8 +168,10 @@ class Settings:
         if "preset" in values:  # written by `to_dict`, perhaps before there were averages
             values.setdefault("average", None)
         for name, kind in _tables().items():
-            if values.get(name) is not None:
+            if isinstance(values.get(name), dict):
                 values[name] = _table(kind, values[name], name)
+            elif name in values and not (name == "average" and values[name] is None):
+                raise ValueError(f"{name}: expected a table, got {values[name]!r}")
         return _table(Settings, values, "settings")
 
 

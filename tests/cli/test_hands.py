@@ -190,7 +190,7 @@ def test_several_open_sessions_must_be_named(folder: Path) -> None:
     assert loaded("ask", "-s", "P08")["session"] == "P08-2"
 
 
-def test_session_use_chooses_for_its_owner_only_until_closed(folder: Path) -> None:
+def test_session_use_chooses_for_its_owner_only(folder: Path) -> None:
     begin("P07")
     begin("P08")
     assert "Commands go to P07-1" in run("use", "P07")
@@ -200,10 +200,22 @@ def test_session_use_chooses_for_its_owner_only_until_closed(folder: Path) -> No
     assert "Commands go to P07-1" in run("new", "space.toml", "-p", "P09")
     run("use")
     run("ask", code=2)
-    run("use", "P08-1")
-    run("close")
     assert not Path("sfihilo.db.use").exists()
-    assert "P07-1, P09-1" in run("ask", code=2)
+    assert "P07-1, P08-1, P09-1" in run("ask", code=2)
+
+
+def test_closed_session_of_use_is_named_and_not_replaced_by_another(folder: Path) -> None:
+    begin("P01")
+    begin("P02")
+    run("use", "P02")
+    run("close")
+    for words in (["ask"], ["suggest", "x=1", "y=1"], ["close"]):
+        said = run(*words, code=2)
+        assert "session P02-1, chosen with 'session use', is closed: give --session" in said
+    assert "P02-1" in run("show")  # it can still be read
+    assert loaded("ask", "-s", "P01")["session"] == "P01-1"
+    run("use", "P01")
+    assert loaded("ask")["session"] == "P01-1"
 
 
 def test_session_of_a_terminal_is_named_by_the_environment(
@@ -279,6 +291,36 @@ def test_completion_offers_session_names(folder: Path) -> None:
         capture_output=True, text=True, check=True, env={**os.environ, **words},
     )  # fmt: skip
     assert done.stdout.split() == ["P07-1", "P08-1"]
+
+
+def test_part_of_a_hash_is_refused_with_what_was_expected(folder: Path) -> None:
+    begin("P07")
+    whole = loaded("head")["head"]
+    assert f"session verify --head {whole}" in run("head")
+    assert "expected all 64 digits" in run("verify", "--head", whole[:12], code=2)
+
+
+def test_report_in_an_absent_folder_names_the_folder(folder: Path) -> None:
+    begin("P07")
+    absent = folder / "absent"
+    said = run("report", "--out", str(absent / "report.html"), code=2)
+    assert f"{absent}: there is no such folder" in said.replace("\n", "")
+    assert "partial" not in said
+
+
+@pytest.mark.parametrize("ending", ["abort", "veto"])
+def test_trial_to_end_is_named_by_its_number(folder: Path, ending: str) -> None:
+    begin("P07")
+    run("ask")
+    assert "expected one number, got 1 and 2" in run(ending, "1", "-t", "2", "--why", "x", code=2)
+    assert loaded(ending, "1", "--why", "x")["status"] in ("aborted", "vetoed")
+
+
+def test_unsafe_settings_are_named_as_they_are_typed(folder: Path) -> None:
+    begin("P07")
+    said = run("suggest", "x=9", "y=9", code=2)
+    assert "unsafe policy x=9.0, y=9.0: constraint 'x + y <= 15' does not hold" in said
+    assert "{" not in said
 
 
 def test_commands_with_one_unreadable_session_go_on_and_name_it(folder: Path) -> None:

@@ -153,7 +153,7 @@ def test_twelve_trials_with_mistakes_are_recorded_as_meant(
     operator.press("\r", "The place of the device is recorded")
     operator.trial(None)  # 13: the walk before it was not felt to the end, so nothing is asked
     operator.trial("n")  # 14
-    operator.press("r", "Recommended after")
+    operator.press("r", "Probability that this person prefers it to")
     operator.see("95 % intervals")
     operator.press("?", "what would be recommended now")
     assert operator.leave() == 0

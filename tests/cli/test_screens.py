@@ -7,7 +7,9 @@ from typing import get_args
 import pytest
 
 from sfihilo.cli.screens import (
+    ANSWERS,
     END,
+    GRADED,
     HELP,
     KEYS,
     WORDS,
@@ -68,7 +70,10 @@ def test_every_key_has_words_and_every_stage_can_be_left(stage: Stage) -> None:
 
 def test_every_action_is_reached_by_a_key() -> None:
     reached = {action for keys in KEYS.values() for action in keys.values()}
-    assert reached == set(get_args(Action)) == set(WORDS) == set(HELP)
+    graded = {action for keys in GRADED.values() for action in keys.values()}
+    assert reached == set(WORDS) == set(HELP)
+    assert reached | graded == set(get_args(Action))
+    assert set(ANSWERS) == graded | {"new", "previous", "same", "cannot"}
 
 
 @pytest.mark.parametrize(

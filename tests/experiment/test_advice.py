@@ -9,7 +9,7 @@ import pytest
 import sfihilo
 from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space
 from sfihilo.experiment.output import advice as advising
-from sfihilo.experiment.output.digits import percent
+from sfihilo.experiment.output.digits import percent, told_apart
 from sfihilo.experiment.output.report import report
 from sfihilo.inverse.grading import Grading
 from sfihilo.recommendation import BEST_TRIED, LAST_TRIED
@@ -253,3 +253,16 @@ def test_reasons_of_vetoes_and_pain_stand_in_report_and_tables(session: Session)
     assert [row["reason"] for row in rows] == ["too <high>", "knee hurts", "hip hurts"]
     assert [row["pain"] for row in rows] == [None, "holds", "lifted"]
     assert [row["lifted_reason"] for row in rows] == [None, None, "strap was loose"]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ((124.2, 30.11, 189.7), ["124", "30", "190"]),
+        ((0.4249, 0.1, 0.71), ["0.42", "0.10", "0.71"]),
+        ((1e-3, -2e-3, 4e-3), ["0.0010", "-0.0020", "0.0040"]),
+        ((0.5, 0.5, 0.5), ["0.500000"] * 3),
+    ],
+)
+def test_reward_has_two_digits_of_its_interval(values: tuple[float, ...], said: list[str]) -> None:
+    assert told_apart(values) == said

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import sfihilo
 from sfihilo.experiment import Lab, Outcome, Parameter, Space, UnsafePolicyError
-from sfihilo.experiment.session import proposals as learning_module
 from sfihilo.experiment.session.proposals import feasible_now
 from sfihilo.experiment.session.record import Protocol, Record, Veto
 from sfihilo.experiment.space import safety
@@ -72,7 +72,7 @@ def test_an_unsafe_proposal_is_never_emitted(monkeypatch: pytest.MonkeyPatch) ->
         session = lab.create(EXOSKELETON, "P1", 1, settings=LEAN)
         finish(session)
         monkeypatch.setattr(
-            learning_module, "ask", lambda state, feasible: Query(1, np.full(4, 0.999), None)
+            sfihilo, "ask", lambda state, feasible: Query(1, np.full(4, 0.999), None)
         )
         before = session.trials
         with pytest.raises(UnsafePolicyError):

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import sfihilo
 from sfihilo.cli.command import lab_at
 from sfihilo.cli.output import errors
+from sfihilo.experiment.session.answers import OFFERED
 from sfihilo.experiment.session.lab import Lab
 from sfihilo.experiment.session.record import Protocol
 from sfihilo.experiment.session.session import Session
@@ -21,8 +22,9 @@ from sfihilo.experiment.space.space import Space, read_toml, space_from_tables
 
 if TYPE_CHECKING:
     from sfihilo import Settings
+    from sfihilo.settings import Goal
 
-LEARNER_OPTIONS = ("preset", "rule", "measurement_noise", "reward_noise")
+LEARNER_OPTIONS = ("preset", "goal", "rule", "answers", "measurement_noise", "reward_noise")
 PROTOCOL_OPTIONS = ("drift", "reanchor", "break_minutes")
 
 
@@ -33,6 +35,7 @@ def begin(
     db: Path,
     *,
     seed: int | None = None,
+    goal: str | None = None,
     name: str | None = None,
     key: str | None = None,
     actor: str | None = None,
@@ -40,6 +43,8 @@ def begin(
     """Begin a session in the space that a file describes; the lab stays open in the block."""
     with errors():
         space, settings, protocol = read_space(path)
+        if goal is not None:  # given here, it goes before a rule of the file
+            settings = replace(settings, goal=cast("Goal", goal), rule=None)
         if not db.exists():  # what would be refused must not leave a file
             with TemporaryDirectory() as folder, Lab(Path(folder) / "check.db") as check:
                 check.create(
@@ -72,6 +77,9 @@ def session_options(table: Any, where: str) -> tuple[Settings, Protocol]:
     if preset not in ("default", "paper"):
         raise ValueError(f"{where}: preset: expected default or paper, got {preset!r}")
     settings = sfihilo.Settings.paper() if preset == "paper" else sfihilo.Settings()
+    answers = table.get("answers", "two")
+    if not isinstance(answers, str) or answers not in OFFERED:
+        raise ValueError(f"{where}: answers: expected {', '.join(OFFERED)}, got {answers!r}")
     noise = {
         name: finite_number(table[f"{name}_noise"], f"{where}: {name}_noise")
         for name in ("measurement", "reward")
@@ -82,6 +90,7 @@ def session_options(table: Any, where: str) -> tuple[Settings, Protocol]:
             settings,
             rule=table.get("rule", settings.rule),
             goal=table.get("goal", settings.goal),
+            grades=OFFERED[answers],
             noise=replace(settings.noise, **noise),
         )
         protocol = Protocol(**{name: table[name] for name in PROTOCOL_OPTIONS if name in table})

@@ -54,6 +54,15 @@ Key = Annotated[
 Number = Annotated[
     int | None, typer.Option("--trial", "-t", help="Trial; the current one if left out.")
 ]
+GoalOption = Annotated[
+    str | None,
+    typer.Option(
+        "--goal",
+        help="understand (what this person values) or best (a good setting soon).",
+        autocompletion=lambda: ["understand", "best"],
+    ),
+]
+PlainNumber = Annotated[int | None, typer.Argument(metavar="[TRIAL]", help="The same as --trial.")]
 Compare = Annotated[
     list[str] | None,
     typer.Option(
@@ -160,6 +169,15 @@ def use_session(db: Path, name: str | None) -> None:
         draft.write_text(f"{name}\n", encoding="utf-8")
 
 
+def require_used_is_open(record: Record, db: Path) -> None:
+    """Raise if the choice of `session use` was closed: the next one must not be guessed."""
+    if record.closed and used_session(db) == record.session:
+        raise ValueError(
+            f"session {record.session}, chosen with 'session use', is closed: give --session NAME, "
+            "or choose another one with 'session use NAME'"
+        )
+
+
 @dataclass(frozen=True)
 class Command:
     """A call of a command: the open session, the shared options, and where its result goes."""
@@ -174,10 +192,13 @@ class Command:
     def record(self) -> Record:
         return self.session.record
 
-    def trial(self, number: int | None) -> int:
+    def trial(self, *numbers: int | None) -> int:
         """The number of the trial that is meant: the given one, or else the current one."""
-        if number is not None:
-            return number
+        given = {number for number in numbers if number is not None}
+        if len(given) > 1:
+            raise ValueError(f"trial: expected one number, got {' and '.join(map(str, numbers))}")
+        if given:
+            return given.pop()
         current = self.record.current or self.record.newest
         if current is None:
             raise ValueError("there is no trial yet: begin with 'session ask'")
@@ -241,6 +262,8 @@ def session_command(function: Callable[..., None]) -> Callable[..., None]:
         **arguments: Any,
     ) -> None:
         with session_at(db, name, actor) as session:
+            if name is None and key is None:
+                require_used_is_open(session.record, db)
             function(Command(session, db, name is not None, key, Output(as_json)), **arguments)
 
     _, *own = signature(function, eval_str=True).parameters.values()

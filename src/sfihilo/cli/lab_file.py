@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +25,7 @@ from sfihilo.experiment.log.audit import verify as verify_file
 from sfihilo.experiment.log.recovery import recover as recover_file
 from sfihilo.experiment.session.trial import counted
 
+WHOLE_HASH = re.compile("[0-9a-f]{64}")
 NewFile = Annotated[Path, typer.Option("--out", "-o", help="New file to write.")]
 
 
@@ -87,7 +89,7 @@ def verify(
     with session_errors():
         _require_file(db)
         with output.progress("Reading every event"):
-            verdict = verify_file(db, head)
+            verdict = verify_file(db, None if head is None else whole_hash(head))
     output.json(vars(verdict))
     if not verdict.ok:
         place = "" if verdict.first_bad is None else f"event {verdict.first_bad}: "
@@ -96,13 +98,22 @@ def verify(
         output.say(f"{db}: {verdict.count} events, {verdict.reason}")
 
 
+def whole_hash(text: str) -> str:
+    """A hash as `session head` prints it; raises for a part of one, which would prove little."""
+    if not WHOLE_HASH.fullmatch(text):
+        raise ValueError(
+            f"--head: expected all 64 digits that 'session head' prints, got {len(text)}: {text}"
+        )
+    return text
+
+
 def head(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
     """The hash of the last event; noted elsewhere, it shows later that nothing was rewritten."""
     output = Output(as_json)
     with lab_at(db) as lab:
         count, last = lab.log.head()
     if not output.json({"events": count, "head": last}):
-        output.say(last, f"Event {count} of {db}. Later: session verify --head {last[:12]}...")
+        output.say(f"Event {count} of {db}. Later:", f"session verify --head {last}")
 
 
 def recover(out: NewFile, db: Db = DEFAULT_DB, as_json: Json = False) -> None:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from sfihilo.cli.command import Command, Number, Why, session_command, use_session, used_session
-from sfihilo.cli.values import CHOICE_HELP, parse_choice, parse_outcome, parse_policy, whole_outcome
+from sfihilo.cli.command import Command, Number, PlainNumber, Why, session_command
+from sfihilo.cli.steps import next_step
+from sfihilo.cli.values import (
+    CHOICE_HELP,
+    STRENGTH_HELP,
+    parse_choice,
+    parse_outcome,
+    parse_policy,
+    parse_strength,
+    whole_outcome,
+)
 from sfihilo.experiment.output.digits import physical_unit
 from sfihilo.experiment.session.kept import kept_settings
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.session import UNCHANGED
 from sfihilo.experiment.session.trial import Trial
+
+if TYPE_CHECKING:
+    from sfihilo.settings import Goal
 
 Reason = Annotated[str, typer.Option("--why", help="The reason, for the record.")]
 Pain = Annotated[
@@ -24,7 +36,7 @@ def attach(app: typer.Typer) -> None:
     """Add these commands to the session's own."""
     for function in (
         start, suggest, repeat, abort, veto, lift, place, amend, withdraw, redo, interrupt, resume,
-        note, close,
+        note, goal, close,
     ):  # fmt: skip
         app.command()(session_command(function))
     app.command(name="break")(session_command(take_break))
@@ -63,14 +75,30 @@ def repeat(command: Command, trial: Annotated[int, typer.Argument(help="Earlier 
     command.show(command.session.repeat(trial, key=command.key))
 
 
-def abort(command: Command, why: Reason, pain: Pain = False, trial: Number = None) -> None:
+def abort(
+    command: Command,
+    why: Reason,
+    number: PlainNumber = None,
+    pain: Pain = False,
+    trial: Number = None,
+) -> None:
     """End the current trial early."""
-    command.show(command.session.abort(command.trial(trial), why, pain=pain, key=command.key))
+    command.show(
+        command.session.abort(command.trial(number, trial), why, pain=pain, key=command.key)
+    )
 
 
-def veto(command: Command, why: Reason, pain: Pain = False, trial: Number = None) -> None:
+def veto(
+    command: Command,
+    why: Reason,
+    number: PlainNumber = None,
+    pain: Pain = False,
+    trial: Number = None,
+) -> None:
     """Refuse proposed settings before they are applied."""
-    command.show(command.session.veto(command.trial(trial), why, pain=pain, key=command.key))
+    command.show(
+        command.session.veto(command.trial(number, trial), why, pain=pain, key=command.key)
+    )
 
 
 def lift(
@@ -102,13 +130,17 @@ def amend(
         list[str] | None, typer.Argument(help="NAME=VALUE; other outcomes stay as they are.")
     ] = None,
     choice: Annotated[str | None, typer.Option(help=f"{CHOICE_HELP}.")] = None,
+    strength: Annotated[str | None, typer.Option(help=STRENGTH_HELP)] = None,
     why: Reason = "",
 ) -> None:
     """Correct an outcome or an answer; the earlier record stays."""
     answer = UNCHANGED if choice is None else parse_choice(choice)
     outcome = amended(command.record, trial, parse_outcome(values)) if values else UNCHANGED
+    grade = parse_strength(strength, command.record.grades)
     command.show(
-        command.session.amend(trial, why=why, outcome=outcome, choice=answer, key=command.key)
+        command.session.amend(
+            trial, why=why, outcome=outcome, choice=answer, strength=grade, key=command.key
+        )
     )
 
 
@@ -181,12 +213,28 @@ def note(command: Command, text: Annotated[str, typer.Argument(help="Text to rec
     command.show_status("Noted.")
 
 
+def goal(
+    command: Command,
+    wanted: Annotated[
+        str,
+        typer.Argument(
+            metavar="GOAL",
+            help="understand (what this person values) or best (a good setting soon).",
+            autocompletion=lambda: ["understand", "best"],
+        ),
+    ],
+    why: Why = "",
+) -> None:
+    """Set what the questions are for from the next trial on; nothing learned is lost."""
+    record = command.session.set_goal(cast("Goal", wanted), why=why, key=command.key)
+    if not command.output.json({"goal": record.goal}):
+        command.output.say(f"The goal is now: {record.goal}.", next_step(record))
+
+
 def close(command: Command, why: Why = "") -> None:
     """End the session for good."""
     if command.key is not None and not command.named:
         # Repeated without a name, it would close the next open session.
         raise ValueError("--key: expected --session with it, so that a retry means the same")
     command.session.close(why, key=command.key)
-    if used_session(command.db) == command.session.id:
-        use_session(command.db, None)
     command.show_status("Closed.")

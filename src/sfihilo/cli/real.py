@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from sfihilo.cli.study_options import JsonOption, reported_errors
+from sfihilo.cli.output import errors
+from sfihilo.cli.study_options import JsonOption
 from sfihilo.study.people.real import REAL_SETS, ChoiceData, own_table
 
 
@@ -52,7 +53,7 @@ def real(
         if not as_json and (done == count or done % 100 == 0):
             typer.echo(f"{name}: {done} of {count}", err=True)
 
-    with reported_errors():
+    with errors():
         todo = [
             part
             for chosen in _chosen(data, sets)

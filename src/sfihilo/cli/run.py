@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -21,6 +21,7 @@ from sfihilo.cli.command import lab_at, readable_records, session_at
 from sfihilo.cli.operator import is_short
 from sfihilo.cli.output import Output, errors
 from sfihilo.cli.screens import (
+    ANSWERS,
     END,
     KEYS,
     Action,
@@ -28,6 +29,7 @@ from sfihilo.cli.screens import (
     Walk,
     action_of,
     clock,
+    event_words,
     help_lines,
     hint,
     outcome_prompt,
@@ -35,14 +37,21 @@ from sfihilo.cli.screens import (
     read_outcome,
     screen,
     stage_of,
+    typed,
+    what_counts,
 )
+from sfihilo.cli.steps import require_applicable
 from sfihilo.cli.terminal import Terminal
-from sfihilo.cli.values import parse_choice, parse_number
+from sfihilo.cli.values import parse_number
 from sfihilo.cli.views import advice_tables
 from sfihilo.experiment.log.errors import DamagedError, LogError
 from sfihilo.experiment.session.kept import last_policy
+from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.trial import Trial
+
+if TYPE_CHECKING:
+    from sfihilo.settings import Goal
 
 LINES_PER_LARGE_NUMBER, OTHER_LINES = 4, 8
 STORED = "Everything is stored. 'sfihilo session run' goes on from here."
@@ -53,12 +62,15 @@ def run_session(
     participant: str | None,
     seconds: float,
     seed: int | None,
+    goal: str | None,
     name: str | None,
     db: Path,
     actor: str | None,
 ) -> None:
     """Open or begin the session, run the loop, and say how to go on."""
-    with _opened(space, participant, seed, name, db, actor) as session:
+    with _opened(space, participant, seed, goal, name, db, actor) as session:
+        if goal is not None and session.record.goal != goal:
+            session.set_goal(cast("Goal", goal))
         with _orderly_signals():
             try:
                 SessionLoop(session, Terminal(), seconds).run()
@@ -73,6 +85,7 @@ def _opened(
     space: Path | None,
     participant: str | None,
     seed: int | None,
+    goal: str | None,
     name: str | None,
     db: Path,
     actor: str | None,
@@ -91,7 +104,8 @@ def _opened(
         with session_at(db, unfinished, actor) as session:
             yield session
         return
-    with begin(space, participant, db, seed=seed, name=name, actor=actor) as (session, _):
+    with begin(space, participant, db, seed=seed, goal=goal, name=name, actor=actor) as begun:
+        session, _ = begun
         typer.echo(f"Session {session.id} begun in {db} (seed {session.record.seed}).")
         yield session
 
@@ -147,40 +161,51 @@ class SessionLoop:
     terminal: Terminal
     seconds: float
     walk: Walk | None = None
+    shown: Record | None = None  # what the operator sees, and therefore means
 
     def run(self) -> None:
         """The whole loop."""
-        record = self.session.record
-        if record.current is not None and not record.interrupted and not record.closed:
-            self.session.ask()  # gives the open trial, and notices a long break
-        shown: object = None
+        with self._errors_shown():
+            self._find_open_trial()
+        drawn: object = None
         while True:
-            record = self.session.record
+            record = self.shown = self.session.record
             stage = stage_of(record, self.walk)
-            now = (stage, record.number)
-            if now != shown:
+            if (stage, record.number) != drawn:
                 self._show(stage)
-                shown = now
-            try:
+                drawn = (stage, record.number)
+            with self._errors_shown():
                 action = self._action(stage)
                 if action == "leave":
                     return
                 if action is not None:
                     self._act(action, stage)
-            except DamagedError:
-                raise
-            except (ValueError, LogError) as error:
-                self.terminal.show(f"error: {error}")
+
+    @contextmanager
+    def _errors_shown(self) -> Iterator[None]:
+        """What is refused is said, and the loop goes on; a damaged record ends it."""
+        try:
+            yield
+        except DamagedError:
+            raise
+        except (ValueError, LogError) as error:
+            self.terminal.show(f"error: {error}")
+
+    def _find_open_trial(self) -> None:
+        """Notice a long break in an open trial, and whether it may still be applied."""
+        record = self.session.record
+        if record.current is not None and not record.interrupted and not record.closed:
+            self.session.ask()
 
     def _show(self, stage: Stage) -> None:
-        record = self.session.record
+        record = self._meant()
         needed = LINES_PER_LARGE_NUMBER * len(record.space.free) + OTHER_LINES
         lines = screen(record, stage, large=self.terminal.has_lines(needed))
         if lines:
             self.terminal.show("")
             self.terminal.heading(lines[0])
             self.terminal.show(*lines[1:])
-        self.terminal.show(*hint(stage))
+        self.terminal.show(*hint(stage, record.grades))
         self.terminal.discard()
 
     def _action(self, stage: Stage) -> Action | None:
@@ -190,13 +215,14 @@ class SessionLoop:
         if stage == "walking":
             return self._walked()
         key = self.terminal.key()
-        return None if key is None else action_of(stage, key)
+        return None if key is None else action_of(stage, key, self.session.record.grades)
 
     def _walked(self) -> Action:
         """Count the walk until its time is over or a key is pressed."""
         walk = self.walk
         assert walk is not None
         while True:
+            self._require_unchanged()
             gone = time.monotonic() - walk.began
             left = self.seconds - gone if self.seconds else 1.0
             if left <= 0:
@@ -226,21 +252,27 @@ class SessionLoop:
                         self.terminal.show(f"error: {error}")
         except KeyboardInterrupt:
             if values:
-                words = ", ".join(f"{name}={value}" for name, value in values.items())
-                self.terminal.show("", f"Not stored, since some outcomes were not entered: {words}")
+                self.terminal.show("", f"Not stored, since some were not entered: {typed(values)}")
             raise
-        trial = self._trial()
-        measured = self.session.measure(trial, values)
+        try:
+            self._require_unchanged()
+            measured = self.session.measure(self._trial(), values)
+        except ValueError:
+            self.terminal.show(f"Not stored: {typed(values)}")
+            raise
         self.terminal.show(*(f"warning: {warning}" for warning in measured.warnings))
         self.session.prepare()  # computes the next settings while the person thinks
         return None
 
     def _act(self, action: Action, stage: Stage) -> None:
-        if action in ("new", "previous", "same", "cannot"):
-            self.session.choose(self._trial(), parse_choice(action))
+        if action not in ("help", "advice"):
+            self._require_unchanged()
+        if action in ANSWERS:
+            choice, strength = ANSWERS[action]
+            self.session.choose(self._trial(), choice, strength)
             return
         if action == "help":
-            self.terminal.show(*help_lines(stage))
+            self.terminal.show(*help_lines(stage, self.session.record.grades))
             return
         steps: dict[Action, Callable[[], Any]] = {
             "ask": self._ask,
@@ -254,25 +286,44 @@ class SessionLoop:
             "break": self._break,
             "resume": self.session.resume,
             "advice": self._advice,
+            "goal": self._goal,
         }
         steps[action]()
 
+    def _meant(self) -> Record:
+        """The record on the screen: a key is about it, not about what came since."""
+        return self.shown or self.session.record
+
     def _trial(self) -> Trial:
-        trial = self.session.record.current
+        trial = self._meant().current
         if trial is None:
             raise ValueError("this trial is over: somebody else continued the session")
         return trial
+
+    def _require_unchanged(self) -> None:
+        """Raise if another terminal or program did something since the screen was drawn."""
+        meant = self._meant()
+        if what_counts(self.session.record) == what_counts(meant):
+            return
+        if self.walk is not None:
+            self.terminal.show("")
+            self.walk = None  # how the walk went on is asked anew
+        new = [event for event in self.session.events if event.number > meant.number]
+        words = ", ".join(event_words(event) for event in new)
+        raise ValueError(f"changed elsewhere: {words}. Nothing was done here; look again")
 
     def _ask(self) -> None:
         with Output().progress("Computing the next settings"):
             self.session.ask()
 
     def _start(self) -> None:
+        require_applicable(self._meant(), self._trial())
         trial = self.session.start(self._trial())
         self.walk = Walk(trial.number, time.monotonic())
 
     def _walk_again(self) -> None:
         trial = self._trial()
+        require_applicable(self._meant(), trial)
         self.session.note(f"trial {trial.number}: walked again from the beginning")
         self.walk = Walk(trial.number, time.monotonic())
 
@@ -305,6 +356,7 @@ class SessionLoop:
         for name in record.space.free:
             text = self._text(place_prompt(record, name))
             policy[name] = last[name] if not text and name in last else parse_number(text, name)
+        self._require_unchanged()
         self.session.place(policy)
         self.terminal.show("The place of the device is recorded.")
 
@@ -318,6 +370,12 @@ class SessionLoop:
             return
         self.session.interrupt()
         self.walk = None
+
+    def _goal(self) -> None:
+        """The other one of the two goals."""
+        wanted: Goal = "understand" if self._meant().goal == "best" else "best"
+        self.session.set_goal(wanted)
+        self.terminal.show(f"The goal is now: {wanted}.")
 
     def _advice(self) -> None:
         with Output().progress("Computing the advice"):

@@ -11,14 +11,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sfihilo.cli.output import LINE_WIDTH
-from sfihilo.cli.steps import change, compared, outcome_words, remarks
+from sfihilo.cli.steps import change, compared, outcome_words, remarks, require_applicable
 from sfihilo.cli.values import is_missing, parse_number
+from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output.digits import physical, physical_unit, with_unit
+from sfihilo.experiment.session.answers import Answer, strength_word
 from sfihilo.experiment.session.kept import last_policy
+from sfihilo.experiment.session.places import corrects
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.trial import Trial, counted
 from sfihilo.experiment.space.measurement import accepted
 from sfihilo.experiment.space.parameter import Outcome
+from sfihilo.experiment.space.safety import UnsafePolicyError
 from sfihilo.experiment.space.space import Space
 
 Stage = Literal[
@@ -26,23 +30,41 @@ Stage = Literal[
 ]
 Action = Literal[
     "ask", "start", "walk", "finish", "new", "previous", "same", "cannot", "undo", "veto", "abort",
-    "place", "break", "resume", "advice", "help", "leave",
+    "place", "goal", "break", "resume", "advice", "help", "leave",
+    "new 1", "new 2", "new 3", "previous 1", "previous 2", "previous 3",
 ]  # fmt: skip
 
 ENTER, END = "\n", "\x04"  # END: Ctrl-D, or nothing more to read
 COMMON: Mapping[str, Action] = {
     "u": "undo", "b": "break", "r": "advice", "q": "leave", "?": "help", END: "leave",
 }  # fmt: skip
+# What each answer means: the choice and its strength.
+ANSWERS: Mapping[Action, Answer] = {
+    "new": ("new", None), "new 1": ("new", 1), "new 2": ("new", 2), "new 3": ("new", 3),
+    "previous": ("previous", None), "previous 1": ("previous", 1), "previous 2": ("previous", 2),
+    "previous 3": ("previous", 3), "same": ("same", None), "cannot": (None, None),
+}  # fmt: skip
+# The keys of graded answers, from the one before much better to this one much better.
+GRADED: Mapping[int, Mapping[str, Action]] = {
+    2: {},
+    5: {"1": "previous 2", "2": "previous 1", "3": "same", "4": "new 1", "5": "new 2"},
+    7: {
+        "1": "previous 3", "2": "previous 2", "3": "previous 1", "4": "same", "5": "new 1",
+        "6": "new 2", "7": "new 3",
+    },
+}  # fmt: skip
 KEYS: Mapping[Stage, Mapping[str, Action]] = {
-    "between": {ENTER: "ask", "d": "place", **COMMON},
-    "ready": {ENTER: "start", "v": "veto", **COMMON},
-    "unfinished": {ENTER: "finish", "w": "walk", "a": "abort", **COMMON},
+    "between": {ENTER: "ask", "d": "place", "g": "goal", **COMMON},
+    "ready": {ENTER: "start", "v": "veto", "a": "abort", "d": "place", **COMMON},
+    "unfinished": {ENTER: "finish", "w": "walk", "a": "abort", "d": "place", **COMMON},
     "walking": {ENTER: "finish", "a": "abort", **COMMON},
     "measuring": {"a": "abort", **COMMON},
     "answering": {
         "n": "new", "p": "previous", "s": "same", "c": "cannot", "a": "abort", **COMMON,
     },
-    "break": {ENTER: "resume", "r": "advice", "q": "leave", "?": "help", END: "leave"},
+    "break": {
+        ENTER: "resume", "d": "place", "r": "advice", "q": "leave", "?": "help", END: "leave",
+    },
     "closed": {"r": "advice", "q": "leave", "?": "help", END: "leave"},
 }  # fmt: skip
 WORDS: Mapping[Action, str] = {
@@ -58,6 +80,7 @@ WORDS: Mapping[Action, str] = {
     "veto": "veto",
     "abort": "abort",
     "place": "device is at",
+    "goal": "other goal",
     "break": "break",
     "resume": "the person is back",
     "advice": "advice",
@@ -77,6 +100,7 @@ HELP: Mapping[Action, str] = {
     "veto": "refuse these settings before they are applied; asks for the reason",
     "abort": "end this trial early; asks for the reason",
     "place": "state where the device is, after it was set by hand",
+    "goal": "change the goal: understand this person, or find the best setting",
     "break": "the person pauses; after a long break the last condition comes again",
     "resume": "go on after the break",
     "advice": "what would be recommended now",
@@ -119,12 +143,33 @@ def stage_of(record: Record, walk: Walk | None) -> Stage:
     return "measuring" if walk.over else "walking"
 
 
-def action_of(stage: Stage, key: str) -> Action:
+def what_counts(record: Record) -> object:
+    """What a key on a screen depends on; a note or a refused value elsewhere changes nothing."""
+    status = (record.interrupted, record.closed, record.goal)
+    return record.trials, record.positions, record.vetoes, status
+
+
+def event_words(event: Event) -> str:
+    """An event in a few words."""
+    if corrects(event):
+        verb = "undone" if event.kind == "withdrawn" else "redone"
+        return f"{event.body['kind']} was {verb}"
+    trial = event.body.get("trial")
+    kind = {"chosen": "answered", "pain": "painful"}.get(event.kind, event.kind)
+    return kind if trial is None else f"trial {trial} was {kind}"
+
+
+def keys_of(stage: Stage, grades: int = 2) -> Mapping[str, Action]:
+    """The keys of a stage; with graded answers, one number per grade first."""
+    return {**GRADED[grades], **KEYS[stage]} if stage == "answering" else KEYS[stage]
+
+
+def action_of(stage: Stage, key: str, grades: int = 2) -> Action:
     """What a key means at a stage; raises where it means nothing."""
-    known = KEYS[stage]
+    known = keys_of(stage, grades)
     key = ENTER if key == "\r" else key.lower()
     if key not in known:
-        raise ValueError(f"{key_name(key)} means nothing here: expected {key_names(stage)}")
+        raise ValueError(f"{key_name(key)} means nothing here: expected {key_names(stage, grades)}")
     return known[key]
 
 
@@ -133,16 +178,26 @@ def key_name(key: str) -> str:
     return {ENTER: "Enter", " ": "Space", END: "Ctrl-D", "\x1b": "that key"}.get(key, key)
 
 
-def key_names(stage: Stage) -> str:
+def key_names(stage: Stage, grades: int = 2) -> str:
     """The keys of a stage, for messages."""
-    return ", ".join(key_name(key) for key in KEYS[stage] if key != END)
+    return ", ".join(key_name(key) for key in keys_of(stage, grades) if key != END)
 
 
-def hint(stage: Stage) -> list[str]:
+def key_word(action: Action, grades: int) -> str:
+    """What a key does, in a few words."""
+    choice, strength = ANSWERS.get(action, (None, None))
+    word = strength_word(strength, grades)
+    if word is None:
+        return WORDS[action]
+    better = word if word == "better" else f"{word} better"
+    return f"{WORDS['new' if choice == 'new' else 'previous']} {better}"
+
+
+def hint(stage: Stage, grades: int = 2) -> list[str]:
     """The keys of a stage with what they do, in lines of at most 80 columns."""
     lines = [""]
-    for key, action in KEYS[stage].items():
-        item = f"[{key_name(key)}] {WORDS[action]}"
+    for key, action in keys_of(stage, grades).items():
+        item = f"[{key_name(key)}] {key_word(action, grades)}"
         if key == END:
             continue
         if len(lines[-1]) + len(item) + 2 > LINE_WIDTH:
@@ -151,10 +206,12 @@ def hint(stage: Stage) -> list[str]:
     return lines
 
 
-def help_lines(stage: Stage) -> list[str]:
+def help_lines(stage: Stage, grades: int = 2) -> list[str]:
     """The keys of a stage, explained."""
     return [
-        f"  {key_name(key):<6} {HELP[action]}" for key, action in KEYS[stage].items() if key != END
+        f"  {key_name(key):<6} {HELP.get(action) or key_word(action, grades)}"
+        for key, action in keys_of(stage, grades).items()
+        if key != END
     ]
 
 
@@ -168,6 +225,8 @@ def screen(record: Record, stage: Stage, large: bool = False) -> list[str]:
     if trial is None:
         return _between(record)
     title = f"Trial {trial.number}  participant {record.participant}  session {record.session}"
+    if stage == "ready" and (unsafe := unsafe_lines(record, trial)):
+        return [title, *unsafe, "Its settings:", *settings_lines(record, trial, large=False)]
     if stage == "ready":
         warnings = [f"warning: {warning}" for warning in trial.warnings]
         known = [*warnings, *remarks(record, trial), ""]
@@ -177,7 +236,10 @@ def screen(record: Record, stage: Stage, large: bool = False) -> list[str]:
             title,
             f"Trial {trial.number} was started and has no outcome yet. Its settings:",
             *settings_lines(record, trial, large=False),
-            "Press Enter if the walk is over, w to walk it again, a to abort it.",
+            *(
+                unsafe_lines(record, trial)
+                or ["Press Enter if the walk is over, w to walk it again, a to abort it."]
+            ),
         ]
     if stage == "answering":
         return [
@@ -190,10 +252,20 @@ def screen(record: Record, stage: Stage, large: bool = False) -> list[str]:
     return []
 
 
+def unsafe_lines(record: Record, trial: Trial) -> list[str]:
+    """Why the settings of an open trial must not be applied now; empty if they may be."""
+    try:
+        require_applicable(record, trial)
+    except UnsafePolicyError as error:
+        return [f"DO NOT APPLY. {error}.", "Press d to state where the device is."]
+    return []
+
+
 def _between(record: Record) -> list[str]:
     complete = sum(trial.status == "complete" for trial in record.trials)
     newest = record.newest
-    lines = [f"Session {record.session}: {counted(complete, 'trial')} complete."]
+    done = f"{counted(complete, 'trial')} complete"
+    lines = [f"Session {record.session}: {done}. Goal: {record.goal}."]
     if newest is not None:
         lines.insert(0, f"Trial {newest.number} is {newest.status}.")
     return lines
@@ -259,3 +331,10 @@ def read_outcome(space: Space, name: str, text: str) -> float | None:
     alone = dict.fromkeys(space.outcomes) | {name: value}
     accepted(space, alone)
     return value
+
+
+def typed(values: Mapping[str, float | None]) -> str:
+    """Typed outcomes in one line, so that the operator can enter them again."""
+    return ", ".join(
+        f"{name}={'none' if value is None else f'{value:g}'}" for name, value in values.items()
+    )

@@ -14,6 +14,7 @@ from sfihilo.cli.command import (
     Command,
     Compare,
     Db,
+    GoalOption,
     Json,
     Key,
     Name,
@@ -32,13 +33,16 @@ from sfihilo.cli.output import Output
 from sfihilo.cli.steps import next_step, remarks
 from sfihilo.cli.values import (
     CHOICE_HELP,
+    STRENGTH_HELP,
     parse_choice,
     parse_comparisons,
     parse_outcome,
     parse_ranges,
+    parse_strength,
     whole_outcome,
 )
 from sfihilo.cli.views import advice_tables, trial_table
+from sfihilo.experiment.session.answers import offered
 from sfihilo.experiment.session.lab import Lab
 
 app = typer.Typer(
@@ -52,10 +56,11 @@ app = typer.Typer(
 
 
 @app.command()
-def new(
+def new(  # noqa: PLR0913 - one parameter per option
     space: Annotated[Path, typer.Argument(help="TOML file that describes the space.")],
     participant: Annotated[str, typer.Option("--participant", "-p", help="Code, not a name.")],
     seed: Annotated[int | None, typer.Option(help="Drawn and recorded if left out.")] = None,
+    goal: GoalOption = None,
     name: Annotated[
         str | None, typer.Option("--session", "-s", help="A name for the session.")
     ] = None,
@@ -68,13 +73,15 @@ def new(
     from sfihilo.cli.begin import begin
 
     output = Output(as_json)
-    with begin(space, participant, db, seed=seed, name=name, key=key, actor=actor) as begun:
+    with begin(
+        space, participant, db, seed=seed, goal=goal, name=name, key=key, actor=actor
+    ) as begun:
         session, lab = begun
         seed = session.record.seed
         if output.json({"session": session.id, "seed": seed, "db": str(db)}):
             return
         output.say(
-            f"Session {session.id} begun in {db} (seed {seed}).",
+            f"Session {session.id} begun in {db} (seed {seed}, goal {session.record.goal}).",
             *_which_session(lab, db, session.id),
             next_step(session.record),
         )
@@ -124,13 +131,14 @@ def list_sessions(db: Db = DEFAULT_DB, as_json: Json = False) -> None:
                 "participant": record.participant,
                 "opened": record.opened[:16] + "Z",
                 "status": record.status,
+                "goal": record.goal,
                 "trials": len(record.trials),
                 "complete": sum(trial.status == "complete" for trial in record.trials),
             }
             for record in records
         ]
         if not output.json(found):
-            headings = ["session", "participant", "opened", "status", "trials", "complete"]
+            headings = list(found[0]) if found else ["session"]
             output.table(str(db), headings, [list(row.values()) for row in found])
             if (used := used_session(db)) is not None:
                 output.say(f"Commands go to {used} (session use).")
@@ -147,11 +155,15 @@ def show(name: Name = None, db: Db = DEFAULT_DB, as_json: Json = False) -> None:
             "participant": record.participant,
             "status": record.status,
             "seed": record.seed,
+            "goal": record.goal,
+            "rule": record.settings["rule"] if record.goal_set is None else None,
+            "answers": offered(record.grades),
             "space": record.space.to_dict(),
             "reanchor_due": record.reanchor_due,
             "trials": [trial.to_dict() for trial in record.trials],
         }
         if not output.json(state):
+            output.say(f"Goal: {record.goal}. Answers offered: {offered(record.grades)}.")
             title = f"Session {record.session}, participant {record.participant}, {record.status}"
             output.table(title, *trial_table(record))
             output.say(next_step(record))
@@ -195,11 +207,17 @@ def choose(
             autocompletion=lambda: ["new", "previous", "same", "cannot"],
         ),
     ],
+    strength: Annotated[
+        str | None,
+        typer.Argument(
+            help=STRENGTH_HELP, autocompletion=lambda: ["slightly", "clearly", "much", "better"]
+        ),
+    ] = None,
     trial: Number = None,
 ) -> None:
     """What the person preferred: the new condition or the previous one."""
-    answer = parse_choice(choice)
-    command.show(command.session.choose(command.trial(trial), answer, key=command.key))
+    answer, grade = parse_choice(choice), parse_strength(strength, command.record.grades)
+    command.show(command.session.choose(command.trial(trial), answer, grade, key=command.key))
 
 
 @app.command()
@@ -240,6 +258,7 @@ def run(
         float, typer.Option(min=0, help="Length of a walk; 0: ended by a key only.")
     ] = 120,
     seed: Annotated[int | None, typer.Option(help="Drawn and recorded if left out.")] = None,
+    goal: GoalOption = None,
     name: Name = None,
     db: Db = DEFAULT_DB,
     actor: Actor = None,
@@ -247,7 +266,7 @@ def run(
     """Do a whole session in the terminal, or go on with one that was left."""
     from sfihilo.cli.run import run_session
 
-    run_session(space, participant, seconds, seed, name, db, actor)
+    run_session(space, participant, seconds, seed, goal, name, db, actor)
 
 
 operator.attach(app)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from sfihilo.experiment.output.digits import physical, physical_unit
+from sfihilo.experiment.session.answers import STRENGTHS
+from sfihilo.experiment.session.decide import require_reachable
 from sfihilo.experiment.session.kept import last_policy
+from sfihilo.experiment.session.proposals import is_painful, way_out
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.trial import Trial
+from sfihilo.experiment.space.parameter import Parameter
+from sfihilo.experiment.space.safety import UnsafePolicyError
+from sfihilo.experiment.space.space import Policy
 
 WHY_ANCHOR = (
     "This is the last condition again: after a break the person needs to feel it anew, so that "
@@ -27,8 +35,10 @@ def next_step(record: Record) -> str:
         return f"Next: set the device, session start; after the walk {measure}"
     if not trial.measured:
         return f"Next: {measure}"
+    how_much = f" {'|'.join(STRENGTHS[record.grades])}" if record.grades > 2 else ""
     return (
         f"Next: ask which was better, this one (n) or {compared(trial)} (p): session choose n|p|s|c"
+        f"{how_much}"
     )
 
 
@@ -44,17 +54,45 @@ def remarks(record: Record, trial: Trial) -> list[str]:
     return [WHY_ANCHOR] if trial.source == "anchor" else []
 
 
+def require_applicable(record: Record, trial: Trial) -> None:
+    """Raise if the settings of an open trial must not be applied, or applied again, now."""
+    require_reachable(record, trial)
+    if is_painful(record, np.array(trial.unit))[0]:
+        raise UnsafePolicyError(
+            f"trial {trial.number}: it must not be applied, since it is near settings that caused "
+            f"pain: abort, veto or undo it{way_out(record)}"
+        )
+
+
 def change(record: Record, trial: Trial, name: str) -> str:
-    """How far a setting lies from the last one, with its sign."""
+    """How far a setting lies from where the device is, or from the last trial, with its sign."""
+    parameter, value = record.space.policy[name], trial.policy[name]
     source, last = last_policy(record, trial.number)
-    if name not in last:
+    places = _places_before(record, trial)
+    if all(place == last for place in places):
+        return _step(value - last[name], parameter, f" from {source}") if name in last else ""
+    steps = sorted(value - place[name] for place in places if name in place)
+    if not steps:
         return ""
-    parameter = record.space.policy[name]
-    step = physical(trial.policy[name] - last[name], parameter)
-    if step == "0":
+    if physical(steps[0], parameter) == physical(steps[-1], parameter):
+        return _step(steps[0], parameter, " from where the device is")
+    low, high = (_step(step, parameter) for step in (steps[0], steps[-1]))
+    return f"{low} to {high}, place unsure"
+
+
+def _places_before(record: Record, trial: Trial) -> tuple[Policy, ...]:
+    """Where the device may be if the trial was not applied yet; none once it was walked."""
+    if trial != record.current or trial.measured or trial.answered:
+        return ()
+    others = tuple(place for place in record.positions if place != trial.policy)
+    return others or record.positions
+
+
+def _step(step: float, parameter: Parameter, origin: str = "") -> str:
+    text = physical(step, parameter)
+    if text == "0":
         return "unchanged"
-    sign = "" if step.startswith("-") else "+"
-    return f"{sign}{step} from {source}"
+    return f"{'' if text.startswith('-') else '+'}{text}{origin}"
 
 
 def trial_rows(record: Record, trial: Trial) -> list[list[object]]:

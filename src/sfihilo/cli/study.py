@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sfihilo.cli.output import errors
 from sfihilo.cli.real import real
 from sfihilo.cli.study_options import (
     EngineOptions,
@@ -22,7 +23,6 @@ from sfihilo.cli.study_options import (
     ResultsOption,
     UnitOptions,
     option_groups,
-    reported_errors,
 )
 from sfihilo.study.design.panels import EVERY_PANEL, TITLES, for_preset
 from sfihilo.study.run import store
@@ -71,7 +71,7 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run what is missing of the study. It can be stopped at any time; run it again to continue."""
-    with reported_errors():
+    with errors():
         plan = _plan(what, engine, Store(out or what.size.results, what.preset.value))
         if dry_run:
             _show_left(plan, as_json)
@@ -134,7 +134,7 @@ def _show_paths(paths: Iterable[Path], as_json: bool) -> None:
 def pack(results: ResultsOption = Path("results"), as_json: JsonOption = False) -> None:
     """Pack the units' files into one small table per condition, which can be committed."""
     folder = results / "units"
-    with reported_errors():
+    with errors():
         presets = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
         if not presets:
             raise ValueError(f"{folder}: no units here")
@@ -161,7 +161,7 @@ def export_tables(
     as_json: JsonOption = False,
 ) -> None:
     """Write all results as CSV files, one per preset and condition."""
-    with reported_errors():
+    with errors():
         written = store.export(results, out)
     _show_paths(written, as_json)
 
@@ -172,7 +172,7 @@ def tables(results: ResultsOption = Path("results"), as_json: JsonOption = False
     from sfihilo.study.analysis.measures import Results
     from sfihilo.study.analysis.summary import write_tables
 
-    with reported_errors():
+    with errors():
         written = write_tables(Results.of(store.read_results(results)), results)
     _show_paths(written, as_json)
 
@@ -187,7 +187,7 @@ def figures(
     from sfihilo.study.analysis.measures import Results
     from sfihilo.study.figures import draw_all
 
-    with reported_errors():
+    with errors():
         written = draw_all(Results.of(store.read_results(results)), out or results / "figures")
     _show_paths(written, as_json)
 
@@ -201,7 +201,7 @@ def claims(
     """Compare the results with the paper's claims, one by one, on a page in Markdown."""
     from sfihilo.study.analysis.page import write_page
 
-    with reported_errors():
+    with errors():
         path = write_page(results, out)
     _show_paths([path], as_json)
 
@@ -221,7 +221,7 @@ def compare(
     """Compare two result sets on the same users, with paired statistics."""
     from sfihilo.study.analysis import compare as comparison
 
-    with reported_errors():
+    with errors():
         table = comparison.compare(first, second, rules)
     typer.echo(comparison.as_json(table) if as_json else comparison.as_text(table))
 
@@ -236,14 +236,16 @@ def grades(
     as_json: JsonOption = False,
 ) -> None:
     """Write the page about graded answers and its figure, from results of the panel grades."""
-    from sfihilo.study.analysis.grades import write_page
-    from sfihilo.study.analysis.measures import Results
+    from sfihilo.study.analysis.grades import stored, write_page
     from sfihilo.study.figures import style
     from sfihilo.study.figures.grades import graded_answers
 
-    with reported_errors():
-        figure = graded_answers(Results.of(store.read_results(results)))
-        written = style.write(figure, results / "figures", "graded_answers")
+    with errors():
+        table = stored(results)
+        written = []
+        if table.presets:
+            folder = results / "figures"
+            written += style.write(graded_answers(table), folder, "graded_answers")
         written.append(write_page(results, out))
     _show_paths(written, as_json)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
@@ -28,16 +27,6 @@ from sfihilo.study.people.users import UserSettings
 from sfihilo.study.run.engines import Engine
 from sfihilo.study.run.evaluation import EvaluationSettings
 from sfihilo.study.run.plugins import resolve_reward, resolve_rule
-
-
-@contextmanager
-def reported_errors() -> Iterator[None]:
-    """Reports wrong usage and wrong input in one line, with exit code 2."""
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
 
 
 class ScaleName(StrEnum):

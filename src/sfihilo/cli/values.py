@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sfihilo.experiment.session.answers import STRENGTHS
 from sfihilo.experiment.space.space import Space
 from sfihilo.history import Choice
 
@@ -18,6 +19,9 @@ CHOICE_WORDS: Mapping[str, Choice | None] = {
     "s": "same", "same": "same",
     "c": None, "cannot": None, "cannot say": None, "can't say": None, "none": None,
 }  # fmt: skip
+STRENGTH_HELP = (
+    "How much better, if answers are graded: slightly, clearly, much; of five better, much."
+)
 CHOICE_HELP = "n (new), p (previous), s (same) or c (cannot say)"
 
 
@@ -27,6 +31,20 @@ def parse_choice(text: str) -> Choice | None:
     if word not in CHOICE_WORDS:
         raise ValueError(f"choice: expected {CHOICE_HELP}, got {text!r}")
     return CHOICE_WORDS[word]
+
+
+def parse_strength(text: str | None, grades: int) -> int | None:
+    """How much better, as a word of the session's answers, its first letters or its number."""
+    if text is None:
+        return None
+    words = STRENGTHS[grades]
+    if not words:
+        raise ValueError(f"strength: expected none, since answers are not graded, got {text!r}")
+    given = text.strip().lower()
+    for number, word in enumerate(words, start=1):
+        if given and (given == str(number) or word.startswith(given)):
+            return number
+    raise ValueError(f"strength: expected {' or '.join(words)}, got {text!r}")
 
 
 def parse_number(text: str, name: str) -> float:

@@ -7,7 +7,9 @@ from textwrap import wrap
 from sfihilo.cli.output import Output, line_width
 from sfihilo.experiment.output.advice import Advice, preference_rows, reward_words
 from sfihilo.experiment.output.digits import percent, physical
+from sfihilo.experiment.session.answers import strength_word
 from sfihilo.experiment.session.record import Record
+from sfihilo.experiment.session.trial import Trial
 
 
 def trial_table(record: Record) -> tuple[list[str], list[list[object]]]:
@@ -25,11 +27,21 @@ def trial_table(record: Record) -> tuple[list[str], list[list[object]]]:
                 for name, outcome in space.outcomes.items()
             ),
             trial.compare_with if trial.asks_choice else None,
-            (trial.choice or "cannot say") if trial.answered else None,
+            answer_words(record, trial) if trial.answered else None,
         ]
         for trial in record.trials
     ]
+    if any(trial.why for trial in record.trials):
+        headings.append("reason")
+        for row, trial in zip(rows, record.trials, strict=True):
+            row.append(trial.why or None)
     return headings, rows
+
+
+def answer_words(record: Record, trial: Trial) -> str:
+    """The answer of a trial, with its strength if it has one."""
+    word = strength_word(trial.strength, record.grades)
+    return (trial.choice or "cannot say") + ("" if word is None else f", {word}")
 
 
 def advice_tables(output: Output, record: Record, advice: Advice) -> None:

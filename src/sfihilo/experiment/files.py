@@ -5,6 +5,7 @@ A record of a session may identify a person, so nobody else may read it unless i
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -37,6 +38,8 @@ def replacing(path: Path, mark: bytes) -> Iterator[Path]:
     allows it. The content and the new name are on the disk when this returns.
     """
     require_replaceable(path, mark)
+    if not path.parent.is_dir():  # the name of the temporary file would say nothing
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
     prefix = f".{path.name[:80]}."
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".partial")
     os.close(handle)

@@ -23,7 +23,7 @@ from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Space
 from sfihilo.feasible import Feasible
 from sfihilo.history import generator
-from sfihilo.learner import State
+from sfihilo.state import State
 
 POLICIES = 512
 BASES = 48

@@ -20,8 +20,9 @@ from rich.table import Table
 from scipy.optimize import Bounds, differential_evolution
 
 from sfihilo.history import FloatArray, generator
-from sfihilo.learner import State, recommend
+from sfihilo.learner import recommend
 from sfihilo.settings import Settings
+from sfihilo.state import State
 from sfihilo.study.figures import style
 from sfihilo.study.figures.person import Journey, Person, Slice, picture
 from sfihilo.study.people.users import SimulatedUser, sample_user

@@ -31,7 +31,8 @@ def test_summary_has_the_agreed_columns_and_the_right_means() -> None:
 
 def test_summary_covers_every_panel_once() -> None:
     table = summary.summarise(Results.of(invented(2)))
-    assert set(table["panel"]) == set(summary.SUMMARISED)
+    own_people = {"grades"}  # conditions that no panel of the paper has
+    assert set(table["panel"]) == set(summary.SUMMARISED) - own_people
     keys = ["panel", "condition", "preset", "rule", "metric"]
     assert not table.duplicated(keys).any()
     assert not table[["mean", "low", "high"]].isna().any().any()

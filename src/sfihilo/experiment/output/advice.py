@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sfihilo
-from sfihilo.experiment.output.digits import percent, policy_words
+from sfihilo.experiment.output.digits import percent, policy_words, told_apart
 from sfihilo.experiment.output.text import counted
 from sfihilo.experiment.session.kept import kept_settings
 from sfihilo.experiment.session.proposals import is_near, recent_vetoes, way_out
@@ -195,9 +195,10 @@ def preference_rows(record: Record, advice: Advice) -> list[tuple[str, str, floa
 def reward_words(advice: Advice) -> str:
     """The expected reward with its interval."""
     reward = advice.reward
+    value, low, high = told_apart((reward.value, reward.low, reward.high))
     return (
-        f"Reward {reward.value:.2g}, 95 % interval {reward.low:.2g} to {reward.high:.2g}, in the "
-        "learned reward's own units: only differences have a meaning."
+        f"Reward {value}, 95 % interval {low} to {high}, in the learned reward's own units: only "
+        "differences have a meaning."
     )
 
 

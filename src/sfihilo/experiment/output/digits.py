@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from sfihilo.experiment.space.parameter import Outcome, Parameter
@@ -49,6 +49,13 @@ def policy_words(space: Space, policy: Mapping[str, float]) -> str:
     return ", ".join(
         f"{name} {physical_unit(policy[name], space.policy[name])}" for name in space.free
     )
+
+
+def told_apart(values: Sequence[float]) -> list[str]:
+    """Numbers without a range of their own, with two digits of the width that they span."""
+    width = max(values) - min(values)
+    places = 1 - math.floor(math.log10(width)) if width > 0 else MOST_DECIMALS
+    return [f"{value:.{min(max(places, 0), MOST_DECIMALS)}f}" for value in values]
 
 
 def percent(probability: float) -> str:

@@ -33,8 +33,8 @@ from sfihilo.experiment.session.rounds import used_answers
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.trial import TAKEN_OUT, Trial
 from sfihilo.experiment.space.parameter import Outcome, Parameter
-from sfihilo.learner import State
 from sfihilo.recommendation import NothingLearnedError
+from sfihilo.state import State
 
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1f2933}

@@ -236,7 +236,8 @@ def require_allowed(record: Record, policy: Policy, unit: Any) -> None:
     try:
         safety.check(record.space, policy, record.positions)
         if is_painful(record, unit)[0]:
-            raise safety.UnsafePolicyError(f"policy {policy}: it is near one that caused pain")
+            words = safety.in_words(policy)
+            raise safety.UnsafePolicyError(f"policy {words}: it is near one that caused pain")
     except safety.UnsafePolicyError as error:
         explained = safety.UnsafePolicyError(f"{error}{way_out(record)}")
         raise Refusal(explained, "policy", None, policy) from error

@@ -20,6 +20,7 @@ from sfihilo.experiment.session import forks
 from sfihilo.experiment.session.record import Record, Veto
 from sfihilo.experiment.session.states import Course, Snapshots, StateCache
 from sfihilo.experiment.space.parameter import FloatArray
+from sfihilo.experiment.space.safety import in_words
 from sfihilo.experiment.space.space import Policy
 from sfihilo.history import BoolArray, Query
 
@@ -232,7 +233,7 @@ def way_out(record: Record) -> str:
     """What the operator can do when no policy, or not the one that is wanted, is allowed."""
     text = ""
     if len(record.positions) > 1:
-        where = " or ".join(str(dict(place)) for place in record.positions)
+        where = " or ".join(in_words(place) for place in record.positions)
         text += f"; the device may be at {where}: say where it is with `place`"
     if record.painful:
         trials = ", ".join(str(veto.trial) for veto in record.painful)

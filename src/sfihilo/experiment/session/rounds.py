@@ -70,7 +70,7 @@ class Digests:
         if self._known is None:
             from importlib.metadata import version  # loaded by those who compute, not who look
 
-            from sfihilo.learner import STATE_VERSION
+            from sfihilo.state import STATE_VERSION
 
             origin = [version("sfihilo"), STATE_VERSION, record.settings, record.seed]
             self._known = (), [_hashed(origin)]

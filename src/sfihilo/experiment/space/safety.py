@@ -24,6 +24,11 @@ class UnsafePolicyError(ValueError):
     """A policy that must not be commanded, with every reason."""
 
 
+def in_words(policy: Mapping[str, float]) -> str:
+    """A policy in a message, as it is typed in a shell."""
+    return ", ".join(f"{name}={value}" for name, value in policy.items())
+
+
 def problems(
     space: Space, policy: Mapping[str, float], positions: Iterable[Mapping[str, float]]
 ) -> list[str]:
@@ -33,7 +38,8 @@ def problems(
     cannot be checked.
     """
     if set(policy) != set(space.policy):
-        return [f"expected {sorted(space.policy)}, got {sorted(policy)}"]
+        wanted, got = (", ".join(sorted(names)) for names in (space.policy, policy))
+        return [f"expected {wanted}, got {got or 'nothing'}"]
     found = []
     places = tuple(positions)
     for name, knob in space.policy.items():
@@ -69,7 +75,7 @@ def check(
     """Raise unless `policy` may be commanded from every position where the device may be."""
     found = problems(space, policy, positions)
     if found:
-        raise UnsafePolicyError(f"unsafe policy {dict(policy)}: " + "; ".join(found))
+        raise UnsafePolicyError(f"unsafe policy {in_words(policy)}: " + "; ".join(found))
 
 
 def _broken_constraints(space: Space, policy: Mapping[str, float]) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sfihilo.study.analysis import markdown
 from sfihilo.study.analysis.calibration import calibration_at
-from sfihilo.study.analysis.markdown import number, plain
+from sfihilo.study.analysis.markdown import command, number
 from sfihilo.study.analysis.measures import (
     AtQuery,
     Cell,
@@ -21,7 +21,7 @@ from sfihilo.study.analysis.measures import (
     paired,
 )
 from sfihilo.study.analysis.quantities import crossing, crossing_against
-from sfihilo.study.analysis.statistics import Interval, difference_interval, mean_interval
+from sfihilo.study.analysis.statistics import Interval, difference_interval
 from sfihilo.study.design.panels import ADVICE_AT, BEYOND, GLOBAL_PAIRS, Row
 from sfihilo.study.people.answering import LOGITS_PER_REWARD, Answering
 from sfihilo.study.run.store import read_results, write_atomically
@@ -81,9 +81,7 @@ def write_page(results: Path, out: Path) -> Path:
 
 def page(results: Path, out: Path) -> str:
     """The whole page as Markdown."""
-    table = Results.of(read_results(results))
-    if not table.curves(cell_of(REFERENCE), "preference_error").count:
-        raise ValueError(f"{results}: expected results of the panel grades, got none")
+    table = stored(results)
     parts = [
         "# Graded answers",
         "",
@@ -97,8 +95,14 @@ def page(results: Path, out: Path) -> str:
         *_advice(table),
         _USE,
         *markdown.section("The simulated people", *_people()),
+        f"More people: `{command('grades', 'default')} --queries 250 --out {results.as_posix()}`",
     ]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def stored(results: Path) -> Results:
+    """The results of a folder; none if it does not exist yet."""
+    return Results.of(read_results(results)) if results.is_dir() else Results({})
 
 
 def cell_of(row: Row) -> Cell:
@@ -162,7 +166,7 @@ def _compared(results: Results, row: Row, measure: UserMeasure) -> str:
     values = results.measure(cell_of(row), measure)
     if values.empty:
         return "not run yet"
-    mean = plain(mean_interval(values.to_numpy()).estimate)
+    mean = f"{values.mean():.3f}"
     pairs = paired(values, results.measure(cell_of(REFERENCE), measure))
     if row is REFERENCE or not len(pairs[0]):
         return mean
@@ -170,8 +174,8 @@ def _compared(results: Results, row: Row, measure: UserMeasure) -> str:
 
 
 def _signed(interval: Interval) -> str:
-    low, high = plain(interval.low, "+"), plain(interval.high, "+")
-    return f"{plain(interval.estimate, '+')} [{low}, {high}]"
+    text = f"{interval.estimate:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def _people() -> Iterator[str]:
@@ -195,9 +199,7 @@ def _words(answering: Answering) -> Iterator[str]:
         spread = f"standard deviation {answering.scale_std:g} in logs"
         yield f"one factor per person on all edges ({spread})"
     if answering.scatter:
-        yield f"grades scatter by {answering.scatter:.0%}"
+        yield f"grades scatter by {100 * answering.scatter:g} %"
     if answering.memory:
-        yield (
-            f"the variance of the noise grows by {answering.memory:.0%} with each trial between, "
-            "which the learner knows"
-        )
+        growth = f"{100 * answering.memory:g} %"
+        yield f"the noise variance grows by {growth} per trial between; the learner knows it"

@@ -26,7 +26,8 @@ import pandas as pd
 import scipy.optimize
 
 from sfihilo.history import FloatArray, Query, Response, generator
-from sfihilo.learner import State, ask, begin, recommend, tell
+from sfihilo.learner import ask, begin, recommend, tell
+from sfihilo.state import State
 from sfihilo.study.design.conditions import Unit, derived_seed, learner_settings, simulated_user
 from sfihilo.study.people.users import Experience, Head, RewardMap, SimulatedUser
 

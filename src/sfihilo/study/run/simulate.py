@@ -32,8 +32,9 @@ import pandas as pd
 
 from sfihilo.compared_trial import question
 from sfihilo.history import FloatArray
-from sfihilo.learner import State, ask, begin, is_checkpoint, recommend, tell
+from sfihilo.learner import ask, begin, is_checkpoint, recommend, tell
 from sfihilo.settings import Settings
+from sfihilo.state import State
 from sfihilo.study.analysis.answers import calibration_slope, log_losses
 from sfihilo.study.design.conditions import Unit, derived_seed, learner_settings, simulated_user
 from sfihilo.study.people.users import Experience, SimulatedUser
