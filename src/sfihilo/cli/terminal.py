@@ -88,6 +88,7 @@ class Terminal:
             return END
         if not first:
             return END
+        _stop_at_interrupt(first)
         length = 4 if first[0] >= 0xF0 else 3 if first[0] >= 0xE0 else 2 if first[0] >= 0xC0 else 1
         first += os.read(self._input, length - 1) if length > 1 else b""
         return first.decode(errors="replace")[:1]
@@ -103,6 +104,7 @@ class Terminal:
             if not more:
                 rest, self._waiting = self._waiting, b""
                 return rest.decode(errors="replace") or END
+            _stop_at_interrupt(more)
             self._waiting += more
         line, _, self._waiting = self._waiting.partition(b"\n")
         return line.decode(errors="replace").rstrip("\r")
@@ -115,3 +117,9 @@ class Terminal:
             yield
         finally:
             termios.tcsetattr(self._input, termios.TCSADRAIN, before)
+
+
+def _stop_at_interrupt(pressed: bytes) -> None:
+    """Ctrl-C that arrives as a character, as it may while the terminal changes its mode."""
+    if b"\x03" in pressed:
+        raise KeyboardInterrupt
