@@ -139,13 +139,17 @@ def _unfinished(space: Path, participant: str, name: str | None, db: Path) -> st
 
 @contextmanager
 def _orderly_signals() -> Iterator[None]:
-    """A terminated process restores the terminal; what was acknowledged is stored already."""
+    """A terminated process restores the terminal; what was acknowledged is stored already.
+
+    Ctrl-C stops also where the parent process, such as a background shell, ignores it.
+    """
 
     def leave(number: int, _: object) -> None:
         raise SystemExit(128 + number)
 
     wanted = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
     before = {number: signal.signal(number, leave) for number in wanted if number is not None}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
