@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfihilo import Settings
-from sfihilo.learner import is_checkpoint
+from sfihilo.refit import is_checkpoint
 
 
 @dataclass(frozen=True)

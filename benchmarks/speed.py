@@ -35,8 +35,8 @@ from benchmarks.scenario import Bench, compare
 from benchmarks.tables import speed_text, write_latest
 from benchmarks.waiting import waiting_times
 from sfihilo import Settings, forward, inverse
-from sfihilo.learner import SHARPNESS_DELAY
 from sfihilo.querying import baselines, lookahead, ranking
+from sfihilo.refit import SHARPNESS_DELAY
 from sfihilo.study.people.users import SimulatedUser
 
 

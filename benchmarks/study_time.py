@@ -29,7 +29,7 @@ from benchmarks.scenario import Told, state_after
 from benchmarks.tables import TARGETS, headline_text, table, write_latest
 from sfihilo import Response, ask, tell
 from sfihilo.history import Choice
-from sfihilo.learner import SHARPNESS_DELAY, is_checkpoint
+from sfihilo.refit import SHARPNESS_DELAY, is_checkpoint
 from sfihilo.study.design.conditions import Preset, Unit, learner_settings
 from sfihilo.study.design.panels import panel_rows, units_of
 from sfihilo.study.run.progress import Forecast

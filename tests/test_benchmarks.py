@@ -17,8 +17,8 @@ from benchmarks import clock, floor, scenario, speed, study_time, waiting
 from benchmarks.peers import study as peers_study
 from benchmarks.reference.lookahead import Lookahead
 from sfihilo import Settings
-from sfihilo.learner import SHARPNESS_DELAY, is_checkpoint
 from sfihilo.querying import Decision
+from sfihilo.refit import SHARPNESS_DELAY, is_checkpoint
 
 
 def lookahead(chosen: int, utilities: list[float]) -> Lookahead:
@@ -188,9 +188,14 @@ def test_peers_study_resumes_in_workers_of_one_thread(tmp_path: Path) -> None:
         "class Tensor: ...\ndef set_num_threads(count): print('torch threads', count)\n"
     )
     counts = ("--first=7", "--users=2", "--queries=3", "--workers=2", f"--out={out}")
+    path = (tmp_path, clock.ROOT, clock.ROOT / "src")
     done = subprocess.run(
         [sys.executable, tmp_path / "quick_study.py", *counts, "--methods", "random", "default"],
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{clock.ROOT}", "OPENBLAS_NUM_THREADS": "2"},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, path)),
+            "OPENBLAS_NUM_THREADS": "2",
+        },
         capture_output=True,
         text=True,
         check=True,

@@ -28,7 +28,7 @@ from sfihilo.forward.recency import RecencySettings, recency_weights
 from sfihilo.forward.tuning import select_hyperparameters
 from sfihilo.history import CHOICES, Choice, generator
 from sfihilo.inverse import InverseSettings
-from sfihilo.learner import is_checkpoint
+from sfihilo.refit import is_checkpoint
 from tests.small import PRESETS, RULE_NAMES, patchy, play, played, respond, small
 
 ROOT = Path(__file__).parents[1]

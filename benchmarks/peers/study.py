@@ -31,7 +31,7 @@ from benchmarks.clock import commit
 from sfihilo import Query, Settings, State, ask, begin, tell
 from sfihilo.feasible import Feasible
 from sfihilo.history import Choice, FloatArray, generator
-from sfihilo.learner import is_checkpoint
+from sfihilo.refit import is_checkpoint
 from sfihilo.study.people.users import SimulatedUser, sample_user
 from sfihilo.study.run import evaluation
 

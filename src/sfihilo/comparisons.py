@@ -14,7 +14,7 @@ from sfihilo.history import FloatArray, generator
 from sfihilo.inverse import InverseSettings, Reward
 from sfihilo.inverse.features import FeatureMap
 from sfihilo.inverse.likelihood import ungraded_bounds
-from sfihilo.learner import sharpness_due_at
+from sfihilo.refit import sharpness_due_at
 from sfihilo.settings import Settings
 from sfihilo.state import checked_floats
 

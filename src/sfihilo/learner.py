@@ -16,9 +16,8 @@ from sfihilo import forward as fw
 from sfihilo import inverse as inv
 from sfihilo.feasible import Feasible
 from sfihilo.final_policy import Objective, ProcessObjective, final_policy
-from sfihilo.forward import ForwardBelief, Hyperparameters
-from sfihilo.forward.recency import Decay, require_search, select_with_decay
-from sfihilo.forward.tuning import most_measured, select_hyperparameters
+from sfihilo.forward import Hyperparameters
+from sfihilo.forward.recency import require_search
 from sfihilo.history import (
     History,
     Query,
@@ -34,21 +33,17 @@ from sfihilo.querying import SEEKING, Decision, Situation
 from sfihilo.querying import random as random_policy
 from sfihilo.querying import rule as named_rule
 from sfihilo.recommendation import NothingLearnedError, Recommendation, describe
+from sfihilo.refit import (
+    fitted_forward,
+    is_checkpoint,
+    reselected,
+    sharpness_is_due,
+    with_imputed,
+)
 from sfihilo.settings import Goal, Settings
-from sfihilo.state import State, checked_floats, executed_weights
+from sfihilo.state import State, checked_floats
 
 WHOLE_CUBE = Feasible()
-# Rounds between reselecting the forward model and the sharpness, so that no query pays for both.
-SHARPNESS_DELAY = 10
-# Graded comparisons up to which sharpness and scale are updated at every fifth.
-GRADED_OFTEN = 40
-
-
-def is_checkpoint(comparisons: int) -> bool:
-    """Whether the forward model's hyperparameters are reselected after this many comparisons."""
-    if comparisons <= 200:
-        return comparisons == 16 or (comparisons > 0 and comparisons % 25 == 0)
-    return comparisons % 50 == 0
 
 
 def keep_freed_arrays() -> None:
@@ -212,7 +207,7 @@ def tell(state: State, query: Query, response: Response) -> State:
     history = state.history.append(query, response)
     updated = replace(state, history=history)
     if is_checkpoint(query.round):
-        updated = _reselect(updated)
+        updated = reselected(updated)
     elif state.decay is not None:
         updated = replace(
             updated,
@@ -221,7 +216,7 @@ def tell(state: State, query: Query, response: Response) -> State:
     elif response.outcome is not None:
         updated = replace(updated, forward=fw.append(state.forward, query.policy, response.outcome))
     if history.partial:
-        return _with_imputed(updated)
+        return with_imputed(updated)
     if history.compared[-1]:
         pairs = history.preference_data()
         inverse = inv.append(
@@ -231,7 +226,7 @@ def tell(state: State, query: Query, response: Response) -> State:
             pairs.labels[-1],
             answer_bounds(pairs.labels, pairs.strengths, state.settings.grades)[-1],
             clarity=float(answer_clarity(pairs.ages, state.settings.recall_noise)[-1]),
-            reselect=_sharpness_is_due(history, state.settings.grades),
+            reselect=sharpness_is_due(history, state.settings.grades),
         )
         updated = replace(updated, inverse=inverse)
     return updated
@@ -260,43 +255,6 @@ def with_goal(state: State, goal: Goal) -> State:
         'best'
     """
     return replace(state, settings=replace(state.settings, goal=goal, rule=None))
-
-
-def _with_imputed(state: State) -> State:
-    """The state with all missing numbers predicted anew, and the reward learned with them."""
-    history, forward = state.history, state.forward
-    mean = np.clip(forward.mean(history.policies), 0, 1)
-    history = history.impute(np.where(forward.measurements > 0, mean, np.nan))
-    pairs = history.preference_data()
-    inverse = state.inverse
-    if len(pairs.labels):
-        inverse = inv.update(
-            inverse,
-            inv.difference(inverse.features, pairs.anchors, pairs.outcomes),
-            pairs.labels,
-            answer_bounds(pairs.labels, pairs.strengths, state.settings.grades),
-            clarity=answer_clarity(pairs.ages, state.settings.recall_noise),
-            reselect=bool(history.compared[-1])
-            and _sharpness_is_due(history, state.settings.grades),
-        )
-    return replace(state, history=history, inverse=inverse)
-
-
-def _sharpness_is_due(history: History, grades: int) -> bool:
-    """Whether a sharpness update is due now, or was missed since the last answer.
-
-    Graded answers tell about sharpness and scale early: there it is due often from the start.
-    """
-    compared = np.flatnonzero(history.compared)
-    if grades > 2 and len(compared) <= GRADED_OFTEN:
-        return len(compared) % 5 == 0
-    rounds = range(compared[-2] + 1 if len(compared) > 1 else 0, len(history))
-    return any(sharpness_due_at(round) for round in rounds)
-
-
-def sharpness_due_at(comparisons: int) -> bool:
-    """Whether the sharpness is reselected after this many comparisons."""
-    return is_checkpoint(comparisons - SHARPNESS_DELAY)
 
 
 @checked_floats
@@ -396,34 +354,3 @@ def _compared_round(state: State, query: Query) -> int | None:
             f"got {query.compared_with!r}"
         )
     return int(query.compared_with)
-
-
-def fitted_forward(
-    settings: Settings, hyper: Hyperparameters, history: History, decay: Decay | None
-) -> ForwardBelief:
-    """The forward belief of this history, factorised from the beginning."""
-    data = history.forward_data()
-    weights = executed_weights(settings, history, decay)
-    return fw.fit(
-        settings.forward, hyper, settings.noise.measurement, data.policies, data.outcomes, weights
-    )
-
-
-def _reselect(state: State) -> State:
-    """Hyperparameters anew, and the whole factor with them."""
-    settings, data = state.settings, state.history.forward_data()
-    rng = generator(state.seed, state.round, "reselect")
-    decay: Decay | None = None
-    few = most_measured(data.outcomes) < settings.forward.warm_up
-    if settings.recency.variant == "unweighted" or few:
-        hyper = select_hyperparameters(settings.forward, data.policies, data.outcomes, rng)
-    else:
-        hyper, decay = select_with_decay(
-            settings.forward, settings.recency, data, state.round, int(rng.integers(2**31))
-        )
-    return replace(
-        state,
-        forward=fitted_forward(settings, hyper, state.history, decay),
-        decay=decay,
-        factored=len(data.rounds),
-    )

@@ -25,7 +25,8 @@ from sfihilo.history import (
 )
 from sfihilo.inverse import InverseBelief
 from sfihilo.inverse.grading import CUTS, Grading, answer_bounds, answer_clarity
-from sfihilo.learner import begin, fitted_forward
+from sfihilo.learner import begin
+from sfihilo.refit import fitted_forward
 from sfihilo.settings import Settings
 from sfihilo.state import State, checked_floats
 

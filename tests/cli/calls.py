@@ -6,7 +6,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from sfihilo.cli.session import app
+from sfihilo.cli.session.app import app
 
 SPACE = """
 constraints = ["x + y <= 15"]

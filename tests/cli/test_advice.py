@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from sfihilo.cli import begin as beginning
-from sfihilo.cli.run import SessionLoop
-from sfihilo.cli.screens import ANSWERS, END, GRADED, action_of, help_lines, hint
-from sfihilo.cli.values import parse_comparisons, parse_strength
+from sfihilo.cli.interactive.dialogue import Dialogue
+from sfihilo.cli.interactive.screens import ANSWERS, END, GRADED, action_of, help_lines, hint
+from sfihilo.cli.session import begin as beginning
+from sfihilo.cli.session.values import parse_comparisons, parse_strength
 from sfihilo.experiment import Lab
-from sfihilo.experiment.session.answers import all_answers
+from sfihilo.experiment.record.answers import all_answers
 from tests.cli.calls import SPACE, loaded, run
 
 
@@ -190,7 +190,7 @@ def test_session_run_takes_grades_goal_and_advice_by_one_key(
     with Lab(graded / "sfihilo.db") as lab:
         session = lab.open("P07-1")
         keys: Any = Keys("r", "g", "\n", "\n", "\n", "5", "5", "7", "r", "q")
-        SessionLoop(session, keys, 0).run()
+        Dialogue(session, keys, 0).run()
         second = session.trials[1]
         assert (second.choice, second.strength, second.goal) == ("new", 3, "best")
         assert session.record.goal == "best"

@@ -13,7 +13,7 @@ from sfihilo.cli.output import (
     readable,
     table_lines,
 )
-from sfihilo.cli.values import parse_choice, parse_number
+from sfihilo.cli.session.values import parse_choice, parse_number
 from sfihilo.experiment import Outcome, Parameter
 from sfihilo.experiment.output.digits import physical
 

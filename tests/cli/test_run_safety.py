@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sfihilo.cli.screens import screen
-from sfihilo.cli.steps import change, require_applicable
+from sfihilo.cli.interactive.screens import screen
+from sfihilo.cli.session.steps import change, require_applicable
 from sfihilo.experiment import Lab, Record, UnsafePolicyError
-from sfihilo.experiment.session.record import Veto
+from sfihilo.experiment.record.protocol import Veto
 from tests.cli.calls import run
 from tests.cli.test_run import ANSWER, READY, WALKING, Operator, recorded
 

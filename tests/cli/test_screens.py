@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from sfihilo.cli.screens import (
+from sfihilo.cli.interactive.screens import (
     ANSWERS,
     END,
     GRADED,

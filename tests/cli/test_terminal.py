@@ -5,7 +5,7 @@ import tty
 
 import pytest
 
-from sfihilo.cli.terminal import Terminal
+from sfihilo.cli.interactive.terminal import Terminal
 
 
 @pytest.mark.parametrize("read", ["_pressed", "_line"])

@@ -9,7 +9,7 @@ import pytest
 
 import sfihilo
 from sfihilo.experiment import Lab, Session
-from sfihilo.experiment.session.answers import STRENGTHS, all_answers, offered, strength_word
+from sfihilo.experiment.record.answers import STRENGTHS, all_answers, offered, strength_word
 from sfihilo.experiment.session.rounds import rounds_of
 from sfihilo.inverse.grading import CUTS
 from tests.experiment.people import LEAN, finish, good, memory_folder, unit_space

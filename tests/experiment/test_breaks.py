@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, tzinfo
 import pytest
 
 from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space
-from sfihilo.experiment.session import session as session_module
+from sfihilo.experiment.session import commit as commit_module
 from sfihilo.experiment.session.rounds import used_answers
 from tests.experiment.device import SETTINGS
 from tests.experiment.people import memory_folder
@@ -37,7 +37,7 @@ def two_hours_later() -> Iterator[None]:
             return datetime.now(zone) + timedelta(hours=2)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session_module, "datetime", Later)
+        patch.setattr(commit_module, "datetime", Later)
         yield
 
 

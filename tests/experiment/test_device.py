@@ -16,8 +16,9 @@ from sfihilo.experiment import (
     Trial,
     UnsafePolicyError,
 )
-from sfihilo.experiment.session.places import places
-from sfihilo.experiment.session.record import Protocol, fold
+from sfihilo.experiment.record.fold import fold
+from sfihilo.experiment.record.places import places
+from sfihilo.experiment.record.protocol import Protocol
 from tests.experiment.device import SETTINGS, Operator, operate
 from tests.experiment.people import memory_folder
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sfihilo.cli.session import app
+from sfihilo.cli.session.app import app
 from sfihilo.experiment import KeyConflictError, Lab, Session, UnsafePolicyError
 from sfihilo.experiment.session import lab as lab_module
 from sfihilo.experiment.space.measurement import BadMeasurementError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from sfihilo.cli.session import app
+from sfihilo.cli.session.app import app
 from sfihilo.experiment import BadMeasurementError, Outcome, Parameter, Space
 from sfihilo.experiment.space import safety
 from sfihilo.experiment.space.measurement import accepted

@@ -8,8 +8,9 @@ import pytest
 
 import sfihilo
 from sfihilo.experiment import Lab, Outcome, Parameter, Space, UnsafePolicyError
-from sfihilo.experiment.session.proposals import feasible_now
-from sfihilo.experiment.session.record import Protocol, Record, Veto
+from sfihilo.experiment.record.protocol import Protocol, Veto
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.session.allowed import feasible_now
 from sfihilo.experiment.space import safety
 from sfihilo.feasible import Feasible
 from sfihilo.history import Query

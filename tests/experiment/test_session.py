@@ -13,8 +13,8 @@ import sfihilo
 from sfihilo import Query, Response, State, ask, begin, tell
 from sfihilo.experiment import Lab, OvertakenError, Protocol, Session, Trial
 from sfihilo.experiment.log.errors import KeyConflictError
-from sfihilo.experiment.session import session as session_module
-from sfihilo.experiment.session.decide import Draft
+from sfihilo.experiment.session import commit as commit_module
+from sfihilo.experiment.session.requirements import Draft
 from sfihilo.experiment.session.rounds import rounds_of
 from sfihilo.history import Choice
 from sfihilo.querying import QuerySettings
@@ -398,7 +398,7 @@ def test_a_break_that_nobody_recorded_is_noticed(
         def now(cls, tz: object = None) -> "Tomorrow":
             return cls.fromtimestamp(datetime.now(UTC).timestamp() + 86400, UTC)
 
-    monkeypatch.setattr(session_module, "datetime", Tomorrow)
+    monkeypatch.setattr(commit_module, "datetime", Tomorrow)
     assert session.ask().source == "anchor"
     assert session.events[-3].body["why"] == "nothing for 1440 min"
 

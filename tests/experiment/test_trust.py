@@ -25,7 +25,7 @@ from sfihilo.experiment import (
     Trial,
     UnsafePolicyError,
 )
-from sfihilo.experiment.session.record import fold
+from sfihilo.experiment.record.fold import fold
 from sfihilo.experiment.session.rounds import rounds_of
 from tests.experiment.people import EXOSKELETON, LEAN, Person, finish, good, memory_folder
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sfihilo.cli import study_options as options
-from sfihilo.cli.study import app
+from sfihilo.cli.study import options
+from sfihilo.cli.study.app import app
 from sfihilo.study.design import panels
 from sfihilo.study.design.conditions import Unit
 from sfihilo.study.design.panels import EVERY_PANEL, Row
@@ -351,7 +351,7 @@ def test_another_budget_needs_another_folder(tmp_path: Path) -> None:
 
 def test_interrupted_run_keeps_finished_units_and_exits_with_130(tmp_path: Path) -> None:
     # Tests in the background inherit a SIGINT that is ignored; a person's command does not.
-    command = ["env", "--default-signal=INT", sys.executable, "-m", "sfihilo.cli.study"]
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "sfihilo.cli.study.app"]
     command += [
         "run",
         "A",

@@ -18,7 +18,10 @@ from sfihilo.cli.group import CommandGroup
 from sfihilo.cli.output import FAILED, errors, fail
 
 # Commands that are groups of their own: module, optional packages that it needs.
-PARTS = {"study": ("sfihilo.cli.study", "study"), "session": ("sfihilo.cli.session", "experiment")}
+PARTS = {
+    "study": ("sfihilo.cli.study.app", "study"),
+    "session": ("sfihilo.cli.session.app", "experiment"),
+}
 
 
 class LazyParts(CommandGroup):

@@ -14,11 +14,12 @@ from sfihilo.experiment.log.errors import (
     deprecated,
 )
 from sfihilo.experiment.output.advice import Advice, Interval, Tried
+from sfihilo.experiment.record.protocol import Protocol, Veto
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import Trial
 from sfihilo.experiment.session.commit import OvertakenError
 from sfihilo.experiment.session.lab import Lab, Plan
-from sfihilo.experiment.session.record import Protocol, Record, Veto
 from sfihilo.experiment.session.session import Session
-from sfihilo.experiment.session.trial import Trial
 from sfihilo.experiment.space.measurement import BadMeasurementError
 from sfihilo.experiment.space.parameter import Outcome, Parameter
 from sfihilo.experiment.space.safety import UnsafePolicyError

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfihilo.experiment.session.record import Record
+from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.session.rounds import used_answers
 from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Space

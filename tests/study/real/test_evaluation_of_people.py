@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 from typer.testing import CliRunner
 
-from sfihilo.cli.study import app
+from sfihilo.cli.study.app import app
 from sfihilo.study.people.real import ChoiceData, PersonChoices
 from sfihilo.study.real import models
 from sfihilo.study.real.page import write_page

@@ -11,43 +11,33 @@ file systems: their locks and syncs cannot be trusted.
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
-from sfihilo.experiment.log import identity, recovery, schema
+from sfihilo.experiment.log import identity, recovery, rows, schema
 from sfihilo.experiment.log.audit import audit, verify
 from sfihilo.experiment.log.chain import Verdict
 from sfihilo.experiment.log.errors import (
     DamagedError,
-    KeyConflictError,
     ReadOnlyError,
     ReplacedError,
-    StaleError,
 )
 from sfihilo.experiment.log.event import (
-    FIELDS,
     JSON,
     Event,
     canonical,
     check_name,
-    fingerprint,
-    is_intact,
 )
 from sfihilo.experiment.log.schema import FAULTS
 
 __all__ = ["Event", "Log", "Verdict", "verify"]
 
 Result = TypeVar("Result")
-COLUMNS = ", ".join(FIELDS)
 BATCH = 500  # rows read at once: no reader holds a lock while its caller works
 
 
@@ -94,12 +84,7 @@ class Log:
     def __enter__(self) -> Log:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def append(
@@ -135,8 +120,8 @@ class Log:
 
         def work(connection: sqlite3.Connection) -> Event:
             if begins and key is not None:
-                _require_unused(connection, session, key)
-            event = _append(connection, content, expected, expected_hash)
+                rows.require_unused(connection, session, key)
+            event = rows.append(connection, content, expected, expected_hash)
             if event is None:
                 raise ReplacedError(self.path, session)
             return event
@@ -145,8 +130,8 @@ class Log:
 
     def snapshot(self) -> tuple[Event, ...]:
         """All events of the file as they are at one moment, read in one transaction."""
-        query = f"SELECT {COLUMNS} FROM events ORDER BY seq"
-        events = tuple(_event(row) for row in self._run(partial(_fetch, query=query)))
+        query = f"SELECT {rows.COLUMNS} FROM events ORDER BY seq"
+        events = tuple(rows.event_of(row) for row in self._run(partial(rows.fetch, query=query)))
         for place, event in enumerate(events, start=1):
             if event.seq != place:
                 raise DamagedError(f"{self.path}: an event before event {event.seq} is missing")
@@ -160,37 +145,39 @@ class Log:
         """
         last = after if session is None else (None if after else 0)
         where, values = ("", ()) if session is None else ("AND session = ?", (session,))
-        query = f"SELECT {COLUMNS} FROM events WHERE seq > ? {where} ORDER BY seq LIMIT {BATCH}"
+        query = (
+            f"SELECT {rows.COLUMNS} FROM events WHERE seq > ? {where} ORDER BY seq LIMIT {BATCH}"
+        )
         while True:
-            rows = self._run(partial(_fetch, query=query, values=(after, *values)))
-            for row in rows:
-                event = _event(row)
+            found = self._run(partial(rows.fetch, query=query, values=(after, *values)))
+            for row in found:
+                event = rows.event_of(row)
                 place = event.seq if session is None else event.number
                 if last is not None and place != last + 1:
                     raise DamagedError(f"{self.path}: an event before event {event.seq} is missing")
                 last = place
                 yield event
-            if len(rows) < BATCH:
+            if len(found) < BATCH:
                 return
-            after = rows[-1][0]
+            after = found[-1][0]
 
     def find(self, session: str, key: str) -> Event | None:
         """The event that was stored under a key of a session, if there is one."""
-        return self._run(lambda c: _by_key(c, session, key))
+        return self._run(lambda c: rows.by_key(c, session, key))
 
     def begun(self, key: str) -> Event | None:
         """The first event of the session that was created under a key, if there is one."""
         check_name(key, "key")
-        return self._run(lambda c: _begun(c, key))
+        return self._run(lambda c: rows.begun(c, key))
 
     def sessions(self) -> list[str]:
         """Names of all sessions, in the order of their first event."""
         query = "SELECT session FROM events WHERE number = 1 ORDER BY seq"
-        return [str(row[0]) for row in self._run(lambda c: _fetch(c, query))]
+        return [str(row[0]) for row in self._run(lambda c: rows.fetch(c, query))]
 
     def count(self, session: str) -> int:
         """How many events a session has: what `append` takes as `expected`."""
-        return self._run(lambda c: _count(c, session))
+        return self._run(lambda c: rows.count_of(c, session))
 
     def head(self) -> tuple[int, str]:
         """Number of events in the file and the hash of the last one.
@@ -198,7 +185,7 @@ class Log:
         Note the hash outside of the file (print it, send it to a colleague): `verify(head=...)`
         then shows whether the record was rewritten since.
         """
-        return self._run(_head)
+        return self._run(rows.head_of)
 
     def verify(self, head: str | None = None) -> Verdict:
         """Check everything: the chain, its head, SQLite's own structure, the definitions.
@@ -292,7 +279,7 @@ class Log:
             self.newer = version > schema.FORMAT
             if self.read_only:
                 connection.execute("PRAGMA query_only = ON")
-            _check_end(connection, self.path)
+            rows.check_end(connection, self.path)
             self._seen = True
         except BaseException:
             connection.close()
@@ -305,109 +292,3 @@ class Log:
             connection.close()
         elif connection is not None:
             self._abandoned.append(connection)
-
-
-def _append(
-    connection: sqlite3.Connection,
-    content: Mapping[str, Any],
-    expected: int | None,
-    expected_hash: str | None = None,
-) -> Event | None:
-    """Insert the event, or return the one stored under its key; None if the history is another."""
-    session = content["session"]
-    if content["key"] is not None:
-        stored = _by_key(connection, session, content["key"])
-        if stored is not None:  # a retry is answered before `expected` is looked at
-            return _same(stored, content)
-    current = _count(connection, session)
-    if expected is not None and expected != current:
-        raise StaleError(session, expected, current)
-    if expected_hash is not None and _last_hash(connection, session) != expected_hash:
-        return None
-    count, last = _head(connection)
-    fields: dict[str, Any] = {
-        **content,
-        "seq": count + 1,
-        "previous": last,
-        "number": current + 1,
-        "wall": datetime.now(UTC).isoformat(timespec="microseconds"),
-        "monotonic": time.monotonic_ns(),
-    }
-    fields["hash"] = fingerprint(fields, content["body"])
-    schema.insert(connection, fields)
-    return Event.from_dict({**fields, "body": json.loads(content["body"])})
-
-
-def _same(stored: Event, content: Mapping[str, Any]) -> Event:
-    before = (stored.kind, canonical(stored.body), stored.actor)
-    if before != (content["kind"], content["body"], content["actor"]):
-        raise KeyConflictError(
-            f"key {content['key']!r} of session {stored.session!r} already identifies event "
-            f"{stored.number} ({stored.kind}), which has another content"
-        )
-    return stored
-
-
-def _require_unused(connection: sqlite3.Connection, session: str, key: str) -> None:
-    """Raise if another session was begun under this key, also by somebody faster just now."""
-    stored = _begun(connection, key)
-    if stored is not None and stored.session != session:
-        raise KeyConflictError(f"key {key!r} already identifies session {stored.session!r}")
-
-
-def _begun(connection: sqlite3.Connection, key: str) -> Event | None:
-    query = f"SELECT {COLUMNS} FROM events WHERE number = 1 AND key = ? ORDER BY seq LIMIT 1"
-    row = connection.execute(query, (key,)).fetchone()
-    return None if row is None else _event(row)
-
-
-def _by_key(connection: sqlite3.Connection, session: str, key: str) -> Event | None:
-    query = f"SELECT {COLUMNS} FROM events WHERE session = ? AND key = ?"
-    row = connection.execute(query, (session, key)).fetchone()
-    return None if row is None else _event(row)
-
-
-def _count(connection: sqlite3.Connection, session: str) -> int:
-    query = "SELECT coalesce(max(number), 0) FROM events WHERE session = ?"
-    count = connection.execute(query, (session,)).fetchone()[0]
-    if not isinstance(count, int):
-        raise DamagedError(f"session {session!r}: an event has {count!r} as its number")
-    return count
-
-
-def _last_hash(connection: sqlite3.Connection, session: str) -> str | None:
-    query = "SELECT hash FROM events WHERE session = ? ORDER BY number DESC LIMIT 1"
-    row = connection.execute(query, (session,)).fetchone()
-    return None if row is None else str(row[0])
-
-
-def _head(connection: sqlite3.Connection) -> tuple[int, str]:
-    row = connection.execute("SELECT count, hash FROM head").fetchone()
-    if row is None or not isinstance(row[0], int) or not isinstance(row[1], str):
-        raise DamagedError(f"the head of the log cannot be read, got {row!r}")
-    return row[0], row[1]
-
-
-def _fetch(connection: sqlite3.Connection, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
-    return connection.execute(query, values).fetchall()
-
-
-def _event(row: tuple[Any, ...]) -> Event:
-    fields = dict(zip(FIELDS, row, strict=True))
-    if not is_intact(fields, fields["body"]):
-        raise DamagedError(f"event {fields['seq']} was changed: its content does not give its hash")
-    try:
-        return Event.from_dict({**fields, "body": json.loads(fields["body"])})
-    except (ValueError, RecursionError) as error:
-        raise DamagedError(f"event {fields['seq']} is not an event: {error}") from error
-
-
-def _check_end(connection: sqlite3.Connection, path: Path) -> None:
-    """Check, at every opening, that the last event is the one that the head names."""
-    # One statement reads one moment: between two, another process might write.
-    row = connection.execute(
-        "SELECT head.count, head.hash, coalesce(last.seq, 0), coalesce(last.hash, head.hash) "
-        "FROM head LEFT JOIN (SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1) AS last"
-    ).fetchone()
-    if row is None or row[:2] != row[2:]:
-        raise DamagedError(f"{path}: the last event is not the one its head names; run a verify")

@@ -15,10 +15,11 @@ import numpy as np
 import sfihilo
 from sfihilo.experiment.output.digits import percent, policy_words, told_apart
 from sfihilo.experiment.output.text import counted
-from sfihilo.experiment.session.kept import kept_settings
-from sfihilo.experiment.session.proposals import is_near, recent_vetoes, way_out
-from sfihilo.experiment.session.record import Record, Veto
-from sfihilo.experiment.session.trial import Trial
+from sfihilo.experiment.record.kept import kept_settings
+from sfihilo.experiment.record.protocol import Veto
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import Trial
+from sfihilo.experiment.session.allowed import is_near, recent_vetoes, way_out
 from sfihilo.experiment.space import safety
 from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Policy

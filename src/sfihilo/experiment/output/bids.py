@@ -17,7 +17,7 @@ from typing import Any
 from sfihilo.experiment.output.export import ExportedSession, write_csv, write_text
 from sfihilo.experiment.output.tables import Column, Row, Table
 from sfihilo.experiment.output.text import printable
-from sfihilo.experiment.session.record import Record
+from sfihilo.experiment.record.record import Record
 
 BIDS_VERSION = "1.10.0"
 TASK = "preference"

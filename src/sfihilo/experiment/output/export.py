@@ -23,9 +23,10 @@ from sfihilo.experiment.log.chain import check
 from sfihilo.experiment.log.event import Event, canonical, check_name
 from sfihilo.experiment.output.tables import Column, Table, tables
 from sfihilo.experiment.output.text import cell, markdown, printable
-from sfihilo.experiment.session.answers import offered
+from sfihilo.experiment.record.answers import offered
+from sfihilo.experiment.record.fold import fold
+from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.session.lab import NAME, Lab, reading
-from sfihilo.experiment.session.record import Record, fold
 
 FORMATS = ("csv", "parquet", "jsonl", "bids")
 NOT_EXPORTED = "These sessions could not be read and were not exported:"

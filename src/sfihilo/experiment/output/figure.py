@@ -18,7 +18,7 @@ from sfihilo.experiment.insight import (
 )
 from sfihilo.experiment.output.advice import Advice
 from sfihilo.experiment.output.text import label
-from sfihilo.experiment.session.record import Record
+from sfihilo.experiment.record.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -27,11 +27,12 @@ from sfihilo.experiment.output.advice import Advice, preference_rows, reward_wor
 from sfihilo.experiment.output.digits import percent, physical, policy_words
 from sfihilo.experiment.output.text import counted
 from sfihilo.experiment.output.text import hypertext as escape
-from sfihilo.experiment.session.answers import offered, strength_word
-from sfihilo.experiment.session.record import Record, Veto
+from sfihilo.experiment.record.answers import offered, strength_word
+from sfihilo.experiment.record.protocol import Veto
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import TAKEN_OUT, Trial
 from sfihilo.experiment.session.rounds import used_answers
 from sfihilo.experiment.session.session import Session
-from sfihilo.experiment.session.trial import TAKEN_OUT, Trial
 from sfihilo.experiment.space.parameter import Outcome, Parameter
 from sfihilo.recommendation import NothingLearnedError
 from sfihilo.state import State

@@ -11,10 +11,11 @@ from typing import Any
 
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output.text import printable
-from sfihilo.experiment.session.answers import STRENGTHS, offered
-from sfihilo.experiment.session.record import TRIAL_MADE, Record, taken_back
+from sfihilo.experiment.record.answers import STRENGTHS, offered
+from sfihilo.experiment.record.places import TRIAL_MADE, taken_back
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import Trial
 from sfihilo.experiment.session.rounds import used_answers
-from sfihilo.experiment.session.trial import Trial
 
 Row = dict[str, Any]
 

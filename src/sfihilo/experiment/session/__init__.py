@@ -1,1 +1,1 @@
-"""A session with a person: trials, record, proposals, lab."""
+"""A session with a person: decide, write, propose the next trial, in a lab's file."""

@@ -7,13 +7,23 @@ history that it was decided on; the record is always what the log holds, in the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from threading import RLock
 
 from sfihilo.experiment.log.errors import KeyConflictError, ReplacedError, StaleError
 from sfihilo.experiment.log.event import Event, canonical
 from sfihilo.experiment.log.store import Log
-from sfihilo.experiment.session.decide import Draft, Refusal, require_open
-from sfihilo.experiment.session.record import Record, advance, fold
+from sfihilo.experiment.record.fold import advance, fold, redo_target, undo_target
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import Trial
+from sfihilo.experiment.session import decide
+from sfihilo.experiment.session.requirements import (
+    Draft,
+    Refusal,
+    require_none_open,
+    require_open,
+    require_to_do,
+)
 
 Decision = Callable[[Record], Draft]
 
@@ -91,9 +101,9 @@ class SessionLog:
             return (stored.kind, canonical(stored.body), stored.actor) == wanted
 
         with self.lock:
-            return self.stored(key, same) or self.decide(decision, key, actor)
+            return self.stored(key, same) or self.write(decision, key, actor)
 
-    def decide(self, decision: Decision, key: str | None, actor: str | None) -> Event:
+    def write(self, decision: Decision, key: str | None, actor: str | None) -> Event:
         """Write what is decided on the record as it was read; record what is refused."""
         try:
             draft = decision(self.record)
@@ -124,3 +134,71 @@ class SessionLog:
             raise OvertakenError(problem, self.refresh()) from problem
         self.refresh()
         return event
+
+    # What a call of the session writes, and what it returns
+
+    def change_trial(self, decision: Decision, key: str | None, actor: str | None) -> Trial:
+        """Write an event about a trial; returns the trial after it."""
+        with self.lock:
+            return self.trial_of(self.commit(decision, key, actor))
+
+    def continue_trial(self, decision: Decision, key: str | None, actor: str | None) -> Trial:
+        """The next part of a trial; after a break that nobody recorded, it is not compared."""
+        with self.lock:
+            if not self.knows(key) and not self.refresh().interrupted:
+                self.after_break(actor)
+            return self.change_trial(decision, key, actor)
+
+    def change_session(self, decision: Decision, key: str | None, actor: str | None) -> Record:
+        """Write an event about the session; returns the record after it."""
+        with self.lock:
+            self.commit(decision, key, actor)
+            return self.record
+
+    def correct(self, kind: str, why: str, key: str | None, actor: str | None) -> Event:
+        """Undo or redo; returns the event that it concerns."""
+        target = undo_target if kind == "withdrawn" else redo_target
+
+        def decision(record: Record) -> Draft:
+            return decide.corrected(record, kind, target(self.events[: record.number]), why)
+
+        with self.lock:
+            number: int = self.commit(decision, key, actor).body["event"]
+            return self.events[number - 1]
+
+    def new_trial(
+        self,
+        decision: Decision,
+        same: Callable[[Event], bool],
+        key: str | None,
+        actor: str | None,
+    ) -> Trial:
+        """A trial that the operator wants."""
+        with self.lock:
+            stored = self.stored(key, same)
+            if stored is not None:
+                return self.made_before(stored)
+            require_open(self.record)
+            require_none_open(self.record)
+            self.after_break(actor)
+            return self.trial_of(self.write(decision, key, actor))
+
+    def made_before(self, event: Event) -> Trial:
+        """The trial of a request that is repeated, unless it must not be done any more."""
+        trial = self.trial_of(event)
+        require_to_do(self.record, trial)
+        return trial
+
+    def trial_of(self, event: Event) -> Trial:
+        """The trial that an event is about, as it is now."""
+        return self.record.trial(event.body["trial"])
+
+    def after_break(self, actor: str | None) -> Record:
+        """Notice a break that nobody recorded, and end the one that there is."""
+        require_open(self.record)
+        unnoticed = decide.unnoticed_break(self.record, datetime.now(UTC))
+        if unnoticed is not None:
+            self.append(unnoticed, None, actor)
+        if self.record.interrupted:
+            self.append(decide.resumed(self.record), None, actor)
+        return self.record

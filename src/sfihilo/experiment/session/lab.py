@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import sfihilo
@@ -18,7 +17,9 @@ from sfihilo.experiment.log.errors import DamagedError, KeyConflictError, LogErr
 from sfihilo.experiment.log.event import FIELDS, Event, canonical
 from sfihilo.experiment.log.store import Log
 from sfihilo.experiment.output.text import counted
-from sfihilo.experiment.session.record import Protocol, Record, fold, opened
+from sfihilo.experiment.record.fold import fold, opened
+from sfihilo.experiment.record.protocol import Protocol
+from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.session.states import Snapshots
 from sfihilo.experiment.space.preflight import check_new
@@ -101,12 +102,7 @@ class Lab:
     def __enter__(self) -> Lab:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

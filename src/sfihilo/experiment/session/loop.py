@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from sfihilo.experiment.session.answers import Answer
-from sfihilo.experiment.session.record import Record
-from sfihilo.experiment.session.trial import Trial
+from sfihilo.experiment.record.answers import Answer
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import Trial
 from sfihilo.experiment.space.measurement import BadMeasurementError
 from sfihilo.history import Choice
 

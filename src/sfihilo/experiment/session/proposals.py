@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import sfihilo
-from sfihilo.experiment.session import forks
-from sfihilo.experiment.session.record import Record, Veto
+from sfihilo.experiment import forks
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import Trial
+from sfihilo.experiment.session.allowed import feasible_now, recent_vetoes, way_out
+from sfihilo.experiment.session.requirements import Refusal, require_allowed
 from sfihilo.experiment.session.states import Course, Snapshots, StateCache
 from sfihilo.experiment.space.parameter import FloatArray
-from sfihilo.experiment.space.safety import in_words
 from sfihilo.experiment.space.space import Policy
-from sfihilo.history import BoolArray, Query
+from sfihilo.history import Query
 
 if TYPE_CHECKING:
-    from sfihilo import Feasible, State
+    from sfihilo import State
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,25 @@ class Proposer:
         if self._states.remember(course):
             self._background().submit(self._states.save)
         return made
+
+    def suggested(self, record: Record, policy: Policy) -> Proposal:
+        """The operator's own policy."""
+        made = proposal(record, self.state(record), record.space.to_unit(policy))
+        return replace(made, policy=policy)
+
+    def repeated(self, record: Record, earlier: Trial) -> Proposal:
+        """The policy of an earlier trial; raises Refusal if it is not allowed now."""
+        policy, unit = dict(earlier.policy), np.array(earlier.unit)
+        require_allowed(record, policy, unit)
+        return replace(proposal(record, self.state(record), unit), policy=policy)
+
+    def anchor_again(self, record: Record) -> Proposal | None:
+        """The anchor's policy once more, if that is due and allowed from where the device is."""
+        anchor = record.anchor_trial if record.reanchor_due else None
+        try:
+            return None if anchor is None else self.repeated(record, anchor)
+        except Refusal:  # too far away, or painful: any safe policy will do
+            return None
 
     def prepare(self, records: Iterable[Record]) -> None:
         """Begin to compute the proposals of records that may come next, the likeliest first."""
@@ -153,57 +174,6 @@ def belief(record: Record, state: State, unit: FloatArray) -> dict[str, Any]:
     }
 
 
-def is_painful(record: Record, units: FloatArray) -> BoolArray:
-    """Which of many unit policies (n, d_policy) are near one that was vetoed because of pain."""
-    return is_near(record, units, record.painful)
-
-
-def is_near(record: Record, units: FloatArray, vetoes: Sequence[Veto]) -> BoolArray:
-    """Which of many unit policies (n, d_policy) are near one of these vetoes.
-
-    Near: within `veto_radius` of the range, in every parameter, once the policy is on the grid. The
-    range is what one step around the vetoed policy reaches; for pain it is the declared one.
-    """
-    space = record.space
-    units = np.atleast_2d(units)
-    if not vetoes:
-        return np.zeros(len(units), dtype=bool)
-    columns = space.columns(units)
-    set_values = np.stack([space.policy[n].to_unit(columns[n]) for n in space.free], axis=1)
-    near = np.zeros(len(units), dtype=bool)
-    for veto in vetoes:
-        centre = np.array(veto.unit)
-        lower, upper = space.box(() if veto.pain else (space.to_policy(centre),))
-        near |= _near(set_values, centre, upper - lower, record.protocol.veto_radius)
-    return near
-
-
-def feasible_now(record: Record, vetoes: Iterable[Veto]) -> Feasible | None:
-    """What may be proposed next: one step from where the device may be, constraints, vetoes."""
-    space = record.space
-    lower, upper = space.box(record.positions)
-    width = upper - lower
-    avoided = [np.array(veto.unit) for veto in vetoes]
-    radius = record.protocol.veto_radius
-
-    def accepts(units: FloatArray) -> BoolArray:
-        allowed = space.allows(units) & ~is_painful(record, units)
-        for centre in avoided:
-            allowed &= ~_near(units, centre, width, radius)
-        return allowed
-
-    restricted = bool(space.constraints or avoided or record.painful)
-    if not restricted and (lower == 0).all() and (upper == 1).all():
-        return None  # the whole cube: the bare loop's own query, draw for draw
-    return sfihilo.Feasible(lower=lower, upper=upper, accepts=accepts if restricted else None)
-
-
-def _near(units: FloatArray, centre: FloatArray, width: FloatArray, radius: float) -> BoolArray:
-    gap = np.abs(units - centre)
-    share = np.divide(gap, width, out=np.zeros_like(gap), where=width > 0)
-    return np.asarray((share < radius).all(axis=1))
-
-
 def _query(record: Record, state: State) -> Query:
     """The learner's query; vetoes that expire yield, the oldest first, where nothing else is left.
 
@@ -218,27 +188,3 @@ def _query(record: Record, state: State) -> Query:
                 recent = recent[1:]
                 continue
             raise ValueError(f"no policy can be proposed: {error}{way_out(record)}") from error
-
-
-def recent_vetoes(record: Record, round: int) -> list[Veto]:
-    """The vetoes for other reasons than pain that have not expired, the oldest first."""
-    return [
-        veto
-        for veto in record.vetoes
-        if not veto.pain and round - veto.round <= record.protocol.veto_rounds
-    ]
-
-
-def way_out(record: Record) -> str:
-    """What the operator can do when no policy, or not the one that is wanted, is allowed."""
-    text = ""
-    if len(record.positions) > 1:
-        where = " or ".join(in_words(place) for place in record.positions)
-        text += f"; the device may be at {where}: say where it is with `place`"
-    if record.painful:
-        trials = ", ".join(str(veto.trial) for veto in record.painful)
-        text += (
-            f"; vetoes because of pain hold (trial {trials}): `lift` ends one, or move the device "
-            "away by hand and say where it is with `place`"
-        )
-    return text

@@ -11,7 +11,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from sfihilo.experiment.session.record import Record, with_anchors
+from sfihilo.experiment.record.record import Record, with_anchors
 from sfihilo.history import Choice
 
 

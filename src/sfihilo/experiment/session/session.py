@@ -7,27 +7,27 @@ returned is on the disk. With a `key`, repeating a call does nothing twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.log.store import Log
 from sfihilo.experiment.output.advice import Advice, advise
 from sfihilo.experiment.output.text import counted
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import Source, Trial
 from sfihilo.experiment.session import decide, loop
-from sfihilo.experiment.session.answers import all_answers
-from sfihilo.experiment.session.commit import Decision, SessionLog
+from sfihilo.experiment.session.commit import SessionLog
 from sfihilo.experiment.session.decide import UNCHANGED as UNCHANGED
-from sfihilo.experiment.session.decide import Draft, Refusal, trial_number
-from sfihilo.experiment.session.proposals import Proposal, Proposer, proposal
-from sfihilo.experiment.session.record import Record, redo_target, undo_target
+from sfihilo.experiment.session.proposals import Proposer
+from sfihilo.experiment.session.requirements import (
+    Draft,
+    require_functions,
+    require_to_do,
+    trial_number,
+)
 from sfihilo.experiment.session.states import Snapshots
-from sfihilo.experiment.session.trial import Source, Trial
 from sfihilo.history import Choice
 
 if TYPE_CHECKING:
@@ -112,18 +112,18 @@ class Session:
         with self._lock:
             stored = self._log.stored(key, lambda event: event.kind == "asked")
             if stored is not None:
-                return self._made_before(stored)
-            record = self._after_break(actor)
+                return self._log.made_before(stored)
+            record = self._log.after_break(actor)
             current = record.current
             if current is not None:
-                decide.require_to_do(record, current)
+                require_to_do(record, current)
                 return current
             source: Source = "anchor"
-            made = self._anchor_again(record)
+            made = self._proposer.anchor_again(record)
             if made is None:
                 source, made = "learner", self._proposer.propose(record)
             decision = partial(decide.proposed, made=made, source=source)
-            return self._trial_of(self._log.decide(decision, key, actor))
+            return self._log.trial_of(self._log.write(decision, key, actor))
 
     def suggest(
         self,
@@ -141,11 +141,10 @@ class Session:
 
         def decision(record: Record) -> Draft:
             wanted = decide.suggestion(record, policy)
-            state = self._proposer.state(record)
-            made = proposal(record, state, record.space.to_unit(wanted))
-            return decide.proposed(record, replace(made, policy=wanted), "operator", why=why)
+            made = self._proposer.suggested(record, wanted)
+            return decide.proposed(record, made, "operator", why=why)
 
-        return self._new_trial(decision, same, key, actor)
+        return self._log.new_trial(decision, same, key, actor)
 
     def repeat(
         self, trial: Trial | int, *, key: str | None = None, actor: str | None = None
@@ -155,17 +154,17 @@ class Session:
 
         def decision(record: Record) -> Draft:
             earlier = record.trial(number)
-            made = self._repeat_of(record, earlier)
+            made = self._proposer.repeated(record, earlier)
             return decide.proposed(record, made, "repeat", repeats=earlier.number)
 
-        return self._new_trial(decision, lambda e: e.body.get("repeats") == number, key, actor)
+        return self._log.new_trial(decision, lambda e: e.body.get("repeats") == number, key, actor)
 
     def start(
         self, trial: Trial | int, *, key: str | None = None, actor: str | None = None
     ) -> Trial:
         """Note that the policy is being applied: from now on the device may be there."""
-        number = trial_number(trial)
-        return self._go_on(partial(decide.started, number=number), key, actor)
+        decision = partial(decide.started, number=trial_number(trial))
+        return self._log.continue_trial(decision, key, actor)
 
     def measure(
         self,
@@ -180,8 +179,8 @@ class Session:
         What is not plausible is recorded as refused and raises BadMeasurementError. The trial's
         `warnings` say when its comparison cannot be used.
         """
-        number = trial_number(trial)
-        return self._go_on(partial(decide.measured, number=number, outcome=outcome), key, actor)
+        decision = partial(decide.measured, number=trial_number(trial), outcome=outcome)
+        return self._log.continue_trial(decision, key, actor)
 
     def choose(
         self,
@@ -201,7 +200,7 @@ class Session:
         decision = partial(
             decide.chosen, number=trial_number(trial), choice=choice, strength=strength
         )
-        return self._go_on(decision, key, actor)
+        return self._log.continue_trial(decision, key, actor)
 
     def abort(
         self,
@@ -216,8 +215,8 @@ class Session:
 
         With `pain`, its neighbourhood is avoided until `lift`.
         """
-        number = trial_number(trial)
-        return self._act(partial(decide.aborted, number=number, why=why, pain=pain), key, actor)
+        decision = partial(decide.aborted, number=trial_number(trial), why=why, pain=pain)
+        return self._log.change_trial(decision, key, actor)
 
     def veto(
         self,
@@ -233,15 +232,15 @@ class Session:
         With `pain` it is avoided, in `ask`, `suggest`, `repeat` and `recommend`, until `lift`; pain
         may also be told of a trial that is over, which keeps its data.
         """
-        number = trial_number(trial)
-        return self._act(partial(decide.vetoed, number=number, why=why, pain=pain), key, actor)
+        decision = partial(decide.vetoed, number=trial_number(trial), why=why, pain=pain)
+        return self._log.change_trial(decision, key, actor)
 
     def lift(
         self, trial: Trial | int, why: str, *, key: str | None = None, actor: str | None = None
     ) -> Trial:
         """End a veto because of pain: policies near this trial may be proposed again."""
-        number = trial_number(trial)
-        return self._act(partial(decide.lifted, number=number, why=why), key, actor)
+        decision = partial(decide.lifted, number=trial_number(trial), why=why)
+        return self._log.change_trial(decision, key, actor)
 
     def amend(
         self,
@@ -266,14 +265,14 @@ class Session:
             choice=choice,
             strength=strength,
         )
-        return self._act(decision, key, actor)
+        return self._log.change_trial(decision, key, actor)
 
     def withdraw(
         self, trial: Trial | int, why: str, *, key: str | None = None, actor: str | None = None
     ) -> Trial:
         """Take the data of a trial out (a loose sensor); the trial itself stays in the record."""
-        number = trial_number(trial)
-        return self._act(partial(decide.withdrawn, number=number, why=why), key, actor)
+        decision = partial(decide.withdrawn, number=trial_number(trial), why=why)
+        return self._log.change_trial(decision, key, actor)
 
     def undo(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Event:
         """Take the last action back; returns the event that no longer counts.
@@ -281,11 +280,11 @@ class Session:
         Undo changes the record, not the device: everywhere it may have been, it may still be. What
         caused pain is avoided until `lift`, also if the event that said so is undone.
         """
-        return self._correct("withdrawn", why, key, actor)
+        return self._log.correct("withdrawn", why, key, actor)
 
     def redo(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Event:
         """Restore the action that was undone last; returns the event that counts again."""
-        return self._correct("redone", why, key, actor)
+        return self._log.correct("redone", why, key, actor)
 
     def place(
         self,
@@ -299,21 +298,21 @@ class Session:
 
         This removes all other places where the device may be.
         """
-        return self._mark(partial(decide.placed, policy=policy, why=why), key, actor)
+        return self._log.change_session(partial(decide.placed, policy=policy, why=why), key, actor)
 
     def interrupt(
         self, why: str = "", *, key: str | None = None, actor: str | None = None
     ) -> Record:
         """The person stops, for minutes or days."""
-        return self._mark(partial(decide.interrupted, why=why), key, actor)
+        return self._log.change_session(partial(decide.interrupted, why=why), key, actor)
 
     def resume(self, *, key: str | None = None, actor: str | None = None) -> Record:
         """The person is back; with `reanchor`, the last condition is walked again first."""
-        return self._mark(decide.resumed, key, actor)
+        return self._log.change_session(decide.resumed, key, actor)
 
     def note(self, text: str, *, key: str | None = None, actor: str | None = None) -> Record:
         """Write something down."""
-        return self._mark(partial(decide.noted, text=text), key, actor)
+        return self._log.change_session(partial(decide.noted, text=text), key, actor)
 
     def set_goal(
         self, goal: Goal, *, why: str = "", key: str | None = None, actor: str | None = None
@@ -322,11 +321,11 @@ class Session:
 
         Nothing that was learned is lost. A rule named in the settings gives way to the goal's own.
         """
-        return self._mark(partial(decide.goal_set, goal=goal, why=why), key, actor)
+        return self._log.change_session(partial(decide.goal_set, goal=goal, why=why), key, actor)
 
     def close(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Record:
         """End the session for good: it can be read, not continued."""
-        return self._mark(partial(decide.closed, why=why), key, actor)
+        return self._log.change_session(partial(decide.closed, why=why), key, actor)
 
     def recommend(
         self,
@@ -346,20 +345,15 @@ class Session:
         """
         with self._lock:
             record = self._log.refresh()
-            decide.require_functions(record)
+            require_functions(record)
             return advise(record, self._proposer.state(record), feasible, compare_with)
 
     def prepare(self) -> None:
         """Compute the next query per possible answer in the background, once it is measured."""
         with self._lock:
-            record = self._log.refresh()
-            current = record.current
-            if current is None or not current.measured or current.answered or record.closed:
-                return
-            self._proposer.prepare(
-                record.with_trial(replace(current, answered=True, choice=choice, strength=strength))
-                for choice, strength in all_answers(record.grades)
-            )
+            records = self._log.refresh().after_each_answer()
+            if records:
+                self._proposer.prepare(records)
 
     @property
     def prepared(self) -> bool:
@@ -392,79 +386,3 @@ class Session:
     def leave(self) -> None:
         """Stop what runs in the background; the session itself stays as it is."""
         self._proposer.close()
-
-    def _act(self, decision: Decision, key: str | None, actor: str | None) -> Trial:
-        with self._lock:
-            return self._trial_of(self._log.commit(decision, key, actor))
-
-    def _go_on(self, decision: Decision, key: str | None, actor: str | None) -> Trial:
-        """The next part of a trial; after a break that nobody recorded, it is not compared."""
-        with self._lock:
-            if not self._log.knows(key) and not self._log.refresh().interrupted:
-                self._after_break(actor)
-            return self._act(decision, key, actor)
-
-    def _mark(self, decision: Decision, key: str | None, actor: str | None) -> Record:
-        with self._lock:
-            self._log.commit(decision, key, actor)
-            return self._log.record
-
-    def _correct(self, kind: str, why: str, key: str | None, actor: str | None) -> Event:
-        """Undo or redo; returns the event that it concerns."""
-        target = undo_target if kind == "withdrawn" else redo_target
-
-        def decision(record: Record) -> Draft:
-            return decide.corrected(record, kind, target(self._log.events[: record.number]), why)
-
-        with self._lock:
-            number: int = self._log.commit(decision, key, actor).body["event"]
-            return self._log.events[number - 1]
-
-    def _new_trial(
-        self,
-        decision: Decision,
-        same: Callable[[Event], bool],
-        key: str | None,
-        actor: str | None,
-    ) -> Trial:
-        """A trial that the operator wants."""
-        with self._lock:
-            stored = self._log.stored(key, same)
-            if stored is not None:
-                return self._made_before(stored)
-            decide.require_open(self._log.record)
-            decide.require_none_open(self._log.record)
-            self._after_break(actor)
-            return self._trial_of(self._log.decide(decision, key, actor))
-
-    def _made_before(self, event: Event) -> Trial:
-        """The trial of a request that is repeated, unless it must not be done any more."""
-        trial = self._trial_of(event)
-        decide.require_to_do(self._log.record, trial)
-        return trial
-
-    def _trial_of(self, event: Event) -> Trial:
-        return self._log.record.trial(event.body["trial"])
-
-    def _after_break(self, actor: str | None) -> Record:
-        """Notice a break that nobody recorded, and end the one that there is."""
-        decide.require_open(self._log.record)
-        unnoticed = decide.unnoticed_break(self._log.record, datetime.now(UTC))
-        if unnoticed is not None:
-            self._log.append(unnoticed, None, actor)
-        if self._log.record.interrupted:
-            self._log.append(decide.resumed(self._log.record), None, actor)
-        return self._log.record
-
-    def _anchor_again(self, record: Record) -> Proposal | None:
-        """The anchor's policy once more, if that is due and allowed from where the device is."""
-        anchor = record.anchor_trial if record.reanchor_due else None
-        try:
-            return None if anchor is None else self._repeat_of(record, anchor)
-        except Refusal:  # too far away, or painful: any safe policy will do
-            return None
-
-    def _repeat_of(self, record: Record, earlier: Trial) -> Proposal:
-        policy, unit = dict(earlier.policy), np.array(earlier.unit)
-        decide.require_allowed(record, policy, unit)
-        return replace(proposal(record, self._proposer.state(record), unit), policy=policy)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 import sfihilo
-from sfihilo.experiment.session.record import Record
+from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.session.rounds import Digests, Round, rounds_of
 from sfihilo.history import FloatArray, Query, Response
 

@@ -7,7 +7,7 @@ Notation
     error           e(q)                        share of pairs that are predicted wrong
 
 ``queries`` always counts comparisons. Round 0 only makes the first anchor, so that q queries are
-q + 1 rounds. A learning curve has its points where ``learner.is_checkpoint(q)`` holds, and at
+q + 1 rounds. A learning curve has its points where ``refit.is_checkpoint(q)`` holds, and at
 the end of the run.
 """
 

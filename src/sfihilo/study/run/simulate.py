@@ -32,7 +32,8 @@ import pandas as pd
 
 from sfihilo.compared_trial import question
 from sfihilo.history import FloatArray
-from sfihilo.learner import ask, begin, is_checkpoint, recommend, tell
+from sfihilo.learner import ask, begin, recommend, tell
+from sfihilo.refit import is_checkpoint
 from sfihilo.settings import Settings
 from sfihilo.state import State
 from sfihilo.study.analysis.answers import calibration_slope, log_losses

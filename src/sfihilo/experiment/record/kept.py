@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sfihilo.experiment.session.record import Record
+from sfihilo.experiment.record.record import Record
 
 
 def last_policy(record: Record, before: int | None = None) -> tuple[str, Mapping[str, float]]:

@@ -1,4 +1,4 @@
-"""The state of a session: a fold of its events, and nothing else (the "evolve" half of a session).
+"""From events to the record: one reducer per kind of event (the "evolve" half of a session).
 
 `apply` is one step of the fold. An event that was undone stays in the log and is stepped over, but
 never for safety: where the device may be follows from the whole history (see `places`). `decide`
@@ -8,23 +8,16 @@ has the other half: which events may be written now.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from sfihilo.experiment.log.event import Event
-from sfihilo.experiment.session.places import TRIAL_MADE, corrects, places, taken_back
-from sfihilo.experiment.session.protocol import Protocol, Veto
-from sfihilo.experiment.session.trial import Ending, Trial
-from sfihilo.experiment.space.space import Policy, Space, function_name
-
-if TYPE_CHECKING:
-    from sfihilo.settings import Goal
-
-__all__ = [
-    "TRIAL_MADE", "Protocol", "Record", "Veto", "advance", "apply", "fold", "opened", "redo_target",
-    "taken_back", "undo_target",
-]  # fmt: skip
+from sfihilo.experiment.record.places import TRIAL_MADE, corrects, places, taken_back
+from sfihilo.experiment.record.protocol import Protocol, Veto
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import Ending, Trial
+from sfihilo.experiment.space.space import Space, function_name
 
 ACTIONS = TRIAL_MADE | {
     "started", "measured", "chosen", "amended", "aborted", "vetoed", "pain", "lifted",
@@ -34,112 +27,6 @@ ACTIONS = TRIAL_MADE | {
 WITH_THE_PERSON = TRIAL_MADE | {"started", "measured", "chosen", "aborted", "vetoed", "resumed"}
 # The pause since the last of these may have been a break; a note says nothing about that.
 PAIN_HOLDS = "that it caused pain was undone; its neighbourhood is avoided until `lift`"
-
-
-@dataclass(frozen=True)
-class Record:
-    """A session as its log tells it: who, in which space, its trials, where the device may be.
-
-    `goal_set` is the goal that was set after the session began; None: the one of its settings.
-    `wall` is when the last event was written, `active` when the person last took part.
-    """
-
-    session: str
-    participant: str
-    space: Space
-    settings: Mapping[str, Any]
-    protocol: Protocol
-    seed: int
-    opened: str
-    functions: tuple[str, ...] = ()
-    trials: tuple[Trial, ...] = ()
-    positions: tuple[Policy, ...] = ()
-    vetoes: tuple[Veto, ...] = ()
-    notes: tuple[tuple[str, str | None, str], ...] = ()
-    goal_set: Goal | None = None
-    reanchor_due: bool = False
-    interrupted: bool = False
-    closed: bool = False
-    refused: int = 0
-    number: int = 0
-    wall: str = ""
-    active: str = ""
-
-    @property
-    def goal(self) -> Goal:
-        """What the next query is for; a rule that is named in the settings goes before it."""
-        begun: Goal = self.settings.get("goal", "understand")
-        return self.goal_set or begun
-
-    @property
-    def grades(self) -> int:
-        """How many answers the person is offered: 2, 5 or 7."""
-        return int(self.settings.get("grades", 2))
-
-    @property
-    def current(self) -> Trial | None:
-        """The trial that is not over; there is at most one."""
-        newest = self.newest
-        return None if newest is None or newest.ended else newest
-
-    @property
-    def newest(self) -> Trial | None:
-        """The last trial that was not undone; an undone one may stand behind it."""
-        return next((trial for trial in reversed(self.trials) if trial.ending != "undone"), None)
-
-    @property
-    def anchor_trial(self) -> Trial | None:
-        """The trial that a new one is compared with (`with_anchors`)."""
-        anchors = [anchor for _, _, anchor in with_anchors(self)]
-        return anchors[-1] if anchors else None
-
-    @property
-    def last_walked(self) -> Trial | None:
-        """The trial that the person felt last, or may have felt: only a veto excludes it."""
-        return next((trial for trial in reversed(self.trials) if trial.may_have_been_walked), None)
-
-    @property
-    def painful(self) -> tuple[Veto, ...]:
-        """The vetoes because of pain that were not lifted."""
-        return tuple(veto for veto in self.vetoes if veto.pain and not veto.lifted)
-
-    def trial(self, number: int) -> Trial:
-        """A trial by its number."""
-        if not 1 <= number <= len(self.trials):
-            raise ValueError(
-                f"trial: expected 1 to {len(self.trials)} in session {self.session}, got {number}"
-            )
-        return self.trials[number - 1]
-
-    def with_trial(self, trial: Trial) -> Record:
-        """The record with another version of one of its trials."""
-        before, after = self.trials[: trial.number - 1], self.trials[trial.number :]
-        return replace(self, trials=(*before, trial, *after))
-
-    @property
-    def status(self) -> str:
-        """One word for tables."""
-        if self.closed:
-            return "closed"
-        return "interrupted" if self.interrupted else "open"
-
-
-def with_anchors(record: Record) -> Iterator[tuple[Trial, Trial | None, Trial | None]]:
-    """Each trial that the learner is told, with its anchor before and after that trial.
-
-    The anchor is the last trial with a measured outcome. There is none as long as some outcome was
-    never measured: the learner could not tell what it was in the anchor (`History.anchor`).
-    """
-    anchor: Trial | None = None
-    measured: set[str] = set()
-    for trial in record.trials:
-        if not trial.ended or trial.ending == "undone":
-            continue
-        before = anchor
-        if trial.known_outcome:
-            measured |= trial.known_outcome.keys()
-            anchor = trial if measured == set(record.space.outcomes) else None
-        yield trial, before, anchor
 
 
 def fold(events: Sequence[Event], functions: Iterable[Callable[..., bool]] = ()) -> Record:

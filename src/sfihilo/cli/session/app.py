@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-from sfihilo.cli import lab_file, operator
-from sfihilo.cli.command import (
+from sfihilo.cli.group import CommandGroup
+from sfihilo.cli.output import Output
+from sfihilo.cli.session import lab_file, operator
+from sfihilo.cli.session.command import (
     DEFAULT_DB,
     Actor,
     Command,
@@ -28,10 +30,8 @@ from sfihilo.cli.command import (
     use_session,
     used_session,
 )
-from sfihilo.cli.group import CommandGroup
-from sfihilo.cli.output import Output
-from sfihilo.cli.steps import next_step, remarks
-from sfihilo.cli.values import (
+from sfihilo.cli.session.steps import next_step, remarks
+from sfihilo.cli.session.values import (
     CHOICE_HELP,
     STRENGTH_HELP,
     parse_choice,
@@ -41,8 +41,8 @@ from sfihilo.cli.values import (
     parse_strength,
     whole_outcome,
 )
-from sfihilo.cli.views import advice_tables, trial_table
-from sfihilo.experiment.session.answers import offered
+from sfihilo.cli.session.views import advice_tables, trial_table
+from sfihilo.experiment.record.answers import offered
 from sfihilo.experiment.session.lab import Lab
 
 app = typer.Typer(
@@ -70,7 +70,7 @@ def new(  # noqa: PLR0913 - one parameter per option
     as_json: Json = False,
 ) -> None:
     """Begin a session in the space of a TOML file."""
-    from sfihilo.cli.begin import begin
+    from sfihilo.cli.session.begin import begin
 
     output = Output(as_json)
     with begin(
@@ -264,7 +264,7 @@ def run(
     actor: Actor = None,
 ) -> None:
     """Do a whole session in the terminal, or go on with one that was left."""
-    from sfihilo.cli.run import run_session
+    from sfihilo.cli.interactive.run import run_session
 
     run_session(space, participant, seconds, seed, goal, name, db, actor)
 

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 
 import typer
 
+from sfihilo.cli.interactive.screens import END, ENTER
 from sfihilo.cli.output import readable
-from sfihilo.cli.screens import END, ENTER
 
 try:
     import termios

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sfihilo.cli.output import errors
-from sfihilo.cli.study_options import JsonOption
+from sfihilo.cli.study.options import JsonOption
 from sfihilo.study.people.real import REAL_SETS, ChoiceData, own_table
 
 

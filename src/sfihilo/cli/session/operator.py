@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from sfihilo.cli.command import Command, Number, PlainNumber, Why, session_command
-from sfihilo.cli.steps import next_step
-from sfihilo.cli.values import (
+from sfihilo.cli.session.command import Command, Number, PlainNumber, Why, session_command
+from sfihilo.cli.session.steps import next_step
+from sfihilo.cli.session.values import (
     CHOICE_HELP,
     STRENGTH_HELP,
     parse_choice,
@@ -18,10 +18,10 @@ from sfihilo.cli.values import (
     whole_outcome,
 )
 from sfihilo.experiment.output.digits import physical_unit
-from sfihilo.experiment.session.kept import kept_settings
-from sfihilo.experiment.session.record import Record
+from sfihilo.experiment.record.kept import kept_settings
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import Trial
 from sfihilo.experiment.session.session import UNCHANGED
-from sfihilo.experiment.session.trial import Trial
 
 if TYPE_CHECKING:
     from sfihilo.settings import Goal

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from sfihilo.experiment.output.digits import physical, physical_unit
-from sfihilo.experiment.session.answers import STRENGTHS
-from sfihilo.experiment.session.decide import require_reachable
-from sfihilo.experiment.session.kept import last_policy
-from sfihilo.experiment.session.proposals import is_painful, way_out
-from sfihilo.experiment.session.record import Record
-from sfihilo.experiment.session.trial import Trial
+from sfihilo.experiment.record.answers import STRENGTHS
+from sfihilo.experiment.record.kept import last_policy
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import Trial
+from sfihilo.experiment.session.allowed import is_painful, way_out
+from sfihilo.experiment.session.requirements import require_reachable
 from sfihilo.experiment.space.parameter import Parameter
 from sfihilo.experiment.space.safety import UnsafePolicyError
 from sfihilo.experiment.space.space import Policy

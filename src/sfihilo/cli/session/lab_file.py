@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from sfihilo.cli.command import (
+from sfihilo.cli.output import DAMAGED, Output, fail
+from sfihilo.cli.session.command import (
     DEFAULT_DB,
     Compare,
     Db,
@@ -19,11 +20,10 @@ from sfihilo.cli.command import (
     session_at,
     session_errors,
 )
-from sfihilo.cli.output import DAMAGED, Output, fail
-from sfihilo.cli.values import parse_comparisons
+from sfihilo.cli.session.values import parse_comparisons
 from sfihilo.experiment.log.audit import verify as verify_file
 from sfihilo.experiment.log.recovery import recover as recover_file
-from sfihilo.experiment.session.trial import counted
+from sfihilo.experiment.output.text import counted
 
 WHOLE_HASH = re.compile("[0-9a-f]{64}")
 NewFile = Annotated[Path, typer.Option("--out", "-o", help="New file to write.")]

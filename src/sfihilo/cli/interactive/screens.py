@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sfihilo.cli.output import LINE_WIDTH
-from sfihilo.cli.steps import change, compared, outcome_words, remarks, require_applicable
-from sfihilo.cli.values import is_missing, parse_number
+from sfihilo.cli.session.steps import change, compared, outcome_words, remarks, require_applicable
+from sfihilo.cli.session.values import is_missing, parse_number
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output.digits import physical, physical_unit, with_unit
-from sfihilo.experiment.session.answers import Answer, strength_word
-from sfihilo.experiment.session.kept import last_policy
-from sfihilo.experiment.session.places import corrects
-from sfihilo.experiment.session.record import Record
-from sfihilo.experiment.session.trial import Trial, counted
+from sfihilo.experiment.output.text import counted
+from sfihilo.experiment.record.answers import Answer, strength_word
+from sfihilo.experiment.record.kept import last_policy
+from sfihilo.experiment.record.places import corrects
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import Trial
 from sfihilo.experiment.space.measurement import accepted
 from sfihilo.experiment.space.parameter import Outcome
 from sfihilo.experiment.space.safety import UnsafePolicyError

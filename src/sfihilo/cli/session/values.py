@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfihilo.experiment.session.answers import STRENGTHS
+from sfihilo.experiment.record.answers import STRENGTHS
 from sfihilo.experiment.space.space import Space
 from sfihilo.history import Choice
 

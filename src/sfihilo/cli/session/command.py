@@ -14,14 +14,14 @@ from typing import Annotated, Any
 import typer
 
 from sfihilo.cli.output import DAMAGED, FAILED, Output, errors, fail, printable
-from sfihilo.cli.steps import next_step, outcome_words, trial_rows
+from sfihilo.cli.session.steps import next_step, outcome_words, trial_rows
 from sfihilo.experiment.files import replacing
 from sfihilo.experiment.log.errors import DamagedError, KeyConflictError, LogError, NotALogError
 from sfihilo.experiment.log.event import Event
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import Trial
 from sfihilo.experiment.session.lab import Lab
-from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.session import Session
-from sfihilo.experiment.session.trial import Trial
 
 DEFAULT_DB = Path("sfihilo.db")
 

@@ -14,8 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from sfihilo.cli.output import errors
-from sfihilo.cli.real import real
-from sfihilo.cli.study_options import (
+from sfihilo.cli.study.options import (
     EngineOptions,
     JsonOption,
     PresetName,
@@ -24,6 +23,7 @@ from sfihilo.cli.study_options import (
     UnitOptions,
     option_groups,
 )
+from sfihilo.cli.study.real import real
 from sfihilo.study.design.panels import EVERY_PANEL, TITLES, for_preset
 from sfihilo.study.run import store
 from sfihilo.study.run.progress import Bar

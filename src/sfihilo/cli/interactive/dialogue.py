@@ -1,26 +1,18 @@
-"""`sfihilo session run`: one person's session in one terminal.
+"""The dialogue with the operator: show what the session waits for, read a key, do it.
 
-Every step is written by the durable Session before the next screen is shown, so the loop can end at
-any moment (Ctrl-C, a closed terminal, a kill) and goes on from the record.
+A key is about the record on the screen: if somebody else continued the session since, nothing is
+done and the screen is drawn again.
 """
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from sfihilo.cli.begin import begin, read_space
-from sfihilo.cli.command import lab_at, readable_records, session_at
-from sfihilo.cli.operator import is_short
-from sfihilo.cli.output import Output, errors
-from sfihilo.cli.screens import (
+from sfihilo.cli.interactive.screens import (
     ANSWERS,
     END,
     KEYS,
@@ -40,125 +32,26 @@ from sfihilo.cli.screens import (
     typed,
     what_counts,
 )
-from sfihilo.cli.steps import require_applicable
-from sfihilo.cli.terminal import Terminal
-from sfihilo.cli.values import parse_number
-from sfihilo.cli.views import advice_tables
+from sfihilo.cli.interactive.terminal import Terminal
+from sfihilo.cli.output import Output
+from sfihilo.cli.session.operator import is_short
+from sfihilo.cli.session.steps import require_applicable
+from sfihilo.cli.session.values import parse_number
+from sfihilo.cli.session.views import advice_tables
 from sfihilo.experiment.log.errors import DamagedError, LogError
-from sfihilo.experiment.session.kept import last_policy
-from sfihilo.experiment.session.record import Record
+from sfihilo.experiment.record.kept import last_policy
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import Trial
 from sfihilo.experiment.session.session import Session
-from sfihilo.experiment.session.trial import Trial
 
 if TYPE_CHECKING:
     from sfihilo.settings import Goal
 
 LINES_PER_LARGE_NUMBER, OTHER_LINES = 4, 8
-STORED = "Everything is stored. 'sfihilo session run' goes on from here."
-
-
-def run_session(
-    space: Path | None,
-    participant: str | None,
-    seconds: float,
-    seed: int | None,
-    goal: str | None,
-    name: str | None,
-    db: Path,
-    actor: str | None,
-) -> None:
-    """Open or begin the session, run the loop, and say how to go on."""
-    with _opened(space, participant, seed, goal, name, db, actor) as session:
-        if goal is not None and session.record.goal != goal:
-            session.set_goal(cast("Goal", goal))
-        with _orderly_signals():
-            try:
-                SessionLoop(session, Terminal(), seconds).run()
-            except KeyboardInterrupt:
-                typer.echo(f"\nStopped. {STORED}")
-                raise typer.Exit(130) from None
-        typer.echo(f"Left. {STORED}")
-
-
-@contextmanager
-def _opened(
-    space: Path | None,
-    participant: str | None,
-    seed: int | None,
-    goal: str | None,
-    name: str | None,
-    db: Path,
-    actor: str | None,
-) -> Iterator[Session]:
-    """A new session, or the one that is meant; a participant's open session is continued."""
-    if space is None:
-        with session_at(db, name or participant, actor) as session:
-            yield session
-        return
-    with errors():
-        if participant is None:
-            raise ValueError("--participant: expected a code together with a space file")
-        unfinished = _unfinished(space, participant, name, db)
-    if unfinished is not None:
-        typer.echo(f"Goes on with {unfinished}, which is open ('session new' begins another).")
-        with session_at(db, unfinished, actor) as session:
-            yield session
-        return
-    with begin(space, participant, db, seed=seed, goal=goal, name=name, actor=actor) as begun:
-        session, _ = begun
-        typer.echo(f"Session {session.id} begun in {db} (seed {session.record.seed}).")
-        yield session
-
-
-def _unfinished(space: Path, participant: str, name: str | None, db: Path) -> str | None:
-    """The participant's open session in this space, if there is one; raises if it differs."""
-    described, _, _ = read_space(space)
-    if not db.exists():
-        return None
-    with lab_at(db) as lab:
-        records = readable_records(lab)
-    theirs = [
-        record
-        for record in records
-        if record.participant == participant
-        and not record.closed
-        and name in (None, record.session)
-    ]
-    if not theirs:
-        return None
-    if len(theirs) > 1:
-        names = ", ".join(record.session for record in theirs)
-        raise ValueError(f"{participant} has several open sessions: {names}. Give --session NAME")
-    if theirs[0].space.to_dict() != described.to_dict():
-        raise ValueError(
-            f"{theirs[0].session} is open with another space than {space}: close it first "
-            f"('session close --session {theirs[0].session}'), or run it without a space file"
-        )
-    return theirs[0].session
-
-
-@contextmanager
-def _orderly_signals() -> Iterator[None]:
-    """A terminated process restores the terminal; what was acknowledged is stored already.
-
-    Ctrl-C stops also where the parent process, such as a background shell, ignores it.
-    """
-
-    def leave(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    wanted = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
-    before = {number: signal.signal(number, leave) for number in wanted if number is not None}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @dataclass
-class SessionLoop:
+class Dialogue:
     """Shows what the session waits for, reads a key, does it, until the operator leaves."""
 
     session: Session

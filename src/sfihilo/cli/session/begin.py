@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 import sfihilo
-from sfihilo.cli.command import lab_at
 from sfihilo.cli.output import errors
-from sfihilo.experiment.session.answers import OFFERED
+from sfihilo.cli.session.command import lab_at
+from sfihilo.experiment.record.answers import OFFERED
+from sfihilo.experiment.record.protocol import Protocol
 from sfihilo.experiment.session.lab import Lab
-from sfihilo.experiment.session.record import Protocol
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.space.parameter import finite_number
 from sfihilo.experiment.space.space import Space, read_toml, space_from_tables

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from sfihilo.experiment.output.text import counted as counted  # until the commands import it there
 from sfihilo.history import Choice
 
 if TYPE_CHECKING:

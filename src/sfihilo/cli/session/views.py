@@ -7,9 +7,9 @@ from textwrap import wrap
 from sfihilo.cli.output import Output, line_width
 from sfihilo.experiment.output.advice import Advice, preference_rows, reward_words
 from sfihilo.experiment.output.digits import percent, physical
-from sfihilo.experiment.session.answers import strength_word
-from sfihilo.experiment.session.record import Record
-from sfihilo.experiment.session.trial import Trial
+from sfihilo.experiment.record.answers import strength_word
+from sfihilo.experiment.record.record import Record
+from sfihilo.experiment.record.trial import Trial
 
 
 def trial_table(record: Record) -> tuple[list[str], list[list[object]]]:

@@ -1,0 +1,1 @@
+"""`sfihilo session run`: a whole session in one terminal, key by key."""

@@ -1,0 +1,1 @@
+"""The commands of `sfihilo session`, typed one at a time."""

@@ -1,0 +1,1 @@
+"""What a session's events say, as values: trials, answers, where the device may be."""
