@@ -34,6 +34,12 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield made
 
 
+@pytest.fixture
+def session(lab: Lab) -> Session:
+    """The first session of P1, whom other tests here begin again."""
+    return lab.create(EXOSKELETON, "P1", 1, settings=LEAN)
+
+
 def run(*words: str, code: int = 0) -> str:
     result = CliRunner().invoke(app, list(words))
     assert result.exit_code == code, (result.output, result.exception)
