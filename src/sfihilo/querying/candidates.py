@@ -22,7 +22,7 @@ _CLIMB_RADII = (0.1, 0.05, 0.025, 0.0125)
 _CLIMB_STARTS = 4
 _CLIMB_STEPS = 16
 _MOVED_SHARES = (0.3, 0.6, 1.0)
-# By the mean plus so many standard deviations: what looks good, and what might be. Among many
+# By the mean plus this many standard deviations: what looks good, and what might be. Among many
 # settings nearly everything might be: there, optimism is less.
 _OPTIMISM = (0.3, 1.0, 2.5)
 _FEW_SETTINGS = 4
