@@ -1,6 +1,7 @@
 """Entropy search: against plain loops, and on worlds in which the answer is known."""
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def plain_information(
         expected = 0.0
         for j in range(count):
             away = ((outcomes[j, c] - outcomes[:, c]) ** 2 / (4 * noise**2)).sum(axis=1)
-            for low, high in zip(edges[:-1], edges[1:], strict=True):
+            for low, high in pairwise(edges):
                 answer = expit(high - margins[:, c]) - expit(low - margins[:, c])
                 weights = np.exp(-away) * answer
                 expected += answer[j] * spread(weights / weights.sum()) / count
