@@ -95,7 +95,7 @@ class Model:
         return known[-1] if known else None
 
     def felt_last(self) -> int | None:
-        """The walk that the person remembers: any but those vetoed before anything of them began."""
+        """The walk that the person remembers: any but one vetoed before anything of it began."""
         for trial in reversed(self.trials):
             if trial["ending"] != "vetoed" or trial.get("felt"):
                 return int(trial["number"])

@@ -8,7 +8,8 @@ has the other half: which events may be written now.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -39,11 +40,12 @@ def fold(events: Sequence[Event], functions: Iterable[Callable[..., bool]] = ())
             f"expected a session that begins with 'opened', got "
             f"{events[0].kind if events else 'no event'!r}"
         )
-    record = opened(events[0], functions)
-    undone = taken_back(events)
-    for event in events[1:]:
-        record = step_over(record, event) if event.number in undone else apply(record, event)
-    return replace(record, positions=places(events, record.space.start))
+    with _readable(events):
+        record = opened(events[0], functions)
+        undone = taken_back(events)
+        for event in events[1:]:
+            record = step_over(record, event) if event.number in undone else apply(record, event)
+        return replace(record, positions=places(events, record.space.start))
 
 
 def advance(record: Record, events: Sequence[Event], new: int) -> Record:
@@ -51,9 +53,22 @@ def advance(record: Record, events: Sequence[Event], new: int) -> Record:
     fresh = events[len(events) - new :]
     if any(corrects(event) for event in fresh):
         return fold(events, record.space.functions)
-    for event in fresh:
-        record = apply(record, event)
-    return replace(record, positions=places(events, record.space.start))
+    with _readable(fresh):
+        for event in fresh:
+            record = apply(record, event)
+        return replace(record, positions=places(events, record.space.start))
+
+
+@contextmanager
+def _readable(events: Sequence[Event]) -> Iterator[None]:
+    """Raise ValueError, whatever is wrong with the content of events that others wrote."""
+    try:
+        yield
+    except (TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise ValueError(
+            f"session {events[0].session!r}: expected events of a session, got "
+            f"{type(error).__name__} {error}"
+        ) from error
 
 
 def opened(event: Event, functions: Iterable[Callable[..., bool]] = ()) -> Record:

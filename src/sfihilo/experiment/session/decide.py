@@ -162,7 +162,10 @@ def _unasked(trial: Trial) -> str:
 
 
 def aborted(record: Record, number: int, why: str, pain: bool) -> Draft:
-    """The trial ends early."""
+    """The trial ends early; pain may also be felt when it is over."""
+    require_open(record)
+    if pain is True and record.trial(number).ended:
+        return Draft("pain", {"trial": number, **reason(why, pain)})
     open_trial(record, number)
     return Draft("aborted", {"trial": number, **reason(why, pain)})
 
