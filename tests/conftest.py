@@ -18,14 +18,16 @@ settings.register_profile(
 settings.load_profile("sfihilo")
 
 PACKAGE = Path(__file__).parents[1] / "src" / "sfihilo"
-CORE = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "cli"}
-ABOUT_CORE = CORE | {"hard_data", "properties"}
+FOLDERS = {"forward", "inverse", "querying"}
+MODULES = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
+ABOUT_CORE = MODULES | {"hard_data", "properties"}
 
 
 def is_core_test(path: Path) -> bool:
-    """Whether a test file is about the core: tests/test_<module>[_anything].py."""
-    if path.parent != Path(__file__).parent:
-        return False
+    """Whether a test file is about the core: in one of its folders, or named after a module."""
+    here = Path(__file__).parent
+    if path.parent != here:
+        return path.parent.parent == here and path.parent.name in FOLDERS
     name = path.stem.removeprefix("test_")
     return any(name == part or name.startswith(part + "_") for part in ABOUT_CORE)
 

@@ -72,7 +72,7 @@ def test_samples_fill_the_set() -> None:
     assert SETS["callable"].sample(4000, 2, np.random.default_rng(0), None).shape == (4000, 2)
 
 
-def test_of_a_list_each_comes_at_most_once() -> None:
+def test_sample_of_listed_policies_has_no_duplicates() -> None:
     whole = SETS["list"].sample(4000, 2, np.random.default_rng(0), None)
     assert np.array_equal(whole, LIST)
     some = SETS["list"].sample(20, 2, np.random.default_rng(0), None)
@@ -85,7 +85,7 @@ def test_a_step_needs_a_previous_policy() -> None:
     assert not SETS["step"].contains(far, PREVIOUS).any()
 
 
-def test_not_a_number_is_outside() -> None:
+def test_policy_that_is_not_finite_is_not_feasible() -> None:
     assert not Feasible().contains(np.array([[np.nan, 0.5], [np.inf, 0.5]])).any()
 
 
@@ -131,6 +131,6 @@ def test_long_lists() -> None:
         (Feasible(accepts=lambda policies: policies > 2), "feasible callable: expected"),
     ],
 )
-def test_impossible_sets(wrong: Feasible, message: str) -> None:
+def test_sample_of_an_impossible_set_is_refused(wrong: Feasible, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         wrong.sample(10, 2, np.random.default_rng(0), PREVIOUS)

@@ -195,7 +195,7 @@ def test_finite_query_in_bounds(name: str, preset: str, rule: str) -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("name", CASES)
-def test_the_loop_goes_on(name: str, preset: str) -> None:
+def test_loop_on_hard_data_gives_finite_queries(name: str, preset: str) -> None:
     check_goes_on(with_rule(state_of(name, preset), "boundary_lookahead"))
 
 

@@ -122,7 +122,7 @@ def test_streams_are_repeatable_and_their_own() -> None:
         [0.5 + 1j, 0.5],
     ],
 )
-def test_border_of_vectors(values: object) -> None:
+def test_unit_vector_refuses_wrong_shapes_and_values(values: object) -> None:
     with pytest.raises(ValueError, match=r"policy: expected"):
         unit_vector(values, 2, "policy")
 

@@ -1,13 +1,16 @@
-"""The borders of the package: what may import what, and what may stand in a file."""
+"""The layout of the package: what may import what, and what may be in a file."""
 
 import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import is_core_test
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "sfihilo"
@@ -89,7 +92,7 @@ def imported(path: Path, tree: ast.AST) -> Iterator[str]:
 
 
 def parts_imported(path: Path, tree: ast.AST) -> set[str]:
-    """Parts of the package that a file imports; a name of the package's front door is `learner`."""
+    """Parts of the package that a file imports; a name of `sfihilo` itself is `learner`."""
     modules = {name for name in imported(path, tree) if name.partition(".")[0] == "sfihilo"}
     parts = {part_of(name) for name in modules}
     return {part if part in ORDER else "learner" for part in parts} - {""}
@@ -103,6 +106,33 @@ def source_id(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
 
+def test_no_source_file_has_more_than_400_lines() -> None:
+    lengths = {source_id(path): len(path.read_text("utf-8").splitlines()) for path in sources()}
+    assert {name: length for name, length in lengths.items() if length > 400} == {}
+
+
+def test_no_source_folder_has_more_than_fourteen_modules() -> None:
+    count = Counter(path.parent for path in sources() if path.name != "__init__.py")
+    assert {str(folder): many for folder, many in count.items() if many > 14} == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "core"),
+    [
+        ("forward/test_forward.py", True),
+        ("inverse/test_average.py", True),
+        ("querying/test_pairs.py", True),
+        ("test_learner.py", True),
+        ("test_hard_data.py", True),
+        ("test_docs.py", False),
+        ("experiment/session/test_lab.py", False),
+    ],
+)
+def test_core_tests_raise_on_floating_point_errors(path: str, core: bool) -> None:
+    assert (ROOT / "tests" / path).is_file()
+    assert is_core_test(ROOT / "tests" / path) == core
+
+
 def test_every_module_has_its_place_in_the_order() -> None:
     parts = {part_of(module_name(path)) for path in sources()} - {""}
     assert parts <= set(ORDER)
@@ -111,14 +141,14 @@ def test_every_module_has_its_place_in_the_order() -> None:
 @pytest.mark.parametrize("path", sources(), ids=source_id)
 def test_imports_go_only_downwards(path: Path) -> None:
     part = part_of(module_name(path))
-    if not part:  # the front door re-exports the core
+    if not part:  # sfihilo/__init__.py re-exports the core
         return
     used = parts_imported(path, ast.parse(path.read_text(encoding="utf-8"))) - {part}
     assert {name for name in used if ORDER.index(name) > ORDER.index(part)} == set()
     assert {name for name in used if (part, name) in STRANGERS} == set()
 
 
-def test_the_front_door_opens_only_the_core() -> None:
+def test_package_init_imports_only_the_core() -> None:
     path = PACKAGE / "__init__.py"
     used = parts_imported(path, ast.parse(path.read_text(encoding="utf-8")))
     assert used <= set(CORE)
@@ -138,7 +168,7 @@ def test_the_front_door_opens_only_the_core() -> None:
         ("study/users.py", "import numpy as np", set()),
     ],
 )
-def test_the_reader_of_imports_sees_them_all(file: str, text: str, parts: set[str]) -> None:
+def test_import_reader_finds_every_kind_of_import(file: str, text: str, parts: set[str]) -> None:
     assert parts_imported(PACKAGE / file, ast.parse(text)) == parts
 
 
@@ -160,7 +190,7 @@ def test_importing_the_package_loads_no_heavy_library() -> None:
     assert run_fresh(script).split("\n")[:3] == ["False", "", "True"]
 
 
-def test_front_door_gives_every_public_name_and_part() -> None:
+def test_package_gives_every_public_name_and_part() -> None:
     script = (
         "import sfihilo\n"
         "for name in (*sfihilo.__all__, 'forward', 'inverse', 'querying', 'settings'):\n"
@@ -173,7 +203,7 @@ def test_front_door_gives_every_public_name_and_part() -> None:
 
 
 @pytest.mark.parametrize("path", sources(), ids=source_id)
-def test_nothing_is_pickled_nor_random_behind_the_back(path: Path) -> None:
+def test_no_module_pickles_or_uses_global_random_state(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     modules = set(imported(path, ast.parse(text)))
     assert not modules & {"pickle", "cPickle", "dill", "shelve", "random"}
@@ -240,7 +270,7 @@ def test_files_name_no_place_outside_the_project(kind: str) -> None:
         ("folder beside the project", "see ../shared/DESIGN.md"),
     ],
 )
-def test_the_reader_of_places_sees_them(kind: str, line: str) -> None:
+def test_pattern_finds_forbidden_places(kind: str, line: str) -> None:
     assert FORBIDDEN[kind].search(line)
 
 

@@ -83,7 +83,7 @@ def test_first_query_has_no_anchor() -> None:
     assert anchor.tolist() == [0.2, 0.3]
 
 
-def test_what_a_look_returns() -> None:
+def test_explain_returns_pool_targets_and_scores_of_the_query() -> None:
     state = some_state()
     selection = explain(state)
     pool = state.settings.query.pool_size(3)
@@ -147,7 +147,9 @@ def test_other_features_in_the_loop(name: str) -> None:
 @pytest.mark.parametrize("choice", [*CHOICES, None])
 @pytest.mark.parametrize("measured", [True, False])
 @pytest.mark.parametrize("preset", PRESETS)
-def test_every_kind_of_response(choice: Choice | None, measured: bool, preset: str) -> None:
+def test_tell_takes_every_kind_of_response(
+    choice: Choice | None, measured: bool, preset: str
+) -> None:
     state = some_state(3, preset)
     query = ask(state)
     outcome = np.array([0.9, 0.1]) if measured else None
@@ -281,7 +283,7 @@ def test_unknown_names_fail_at_once(changes: dict[str, Any], message: str) -> No
         begin(quick(**changes), 0)
 
 
-def test_a_set_that_is_empty_now() -> None:
+def test_ask_with_an_empty_feasible_set_is_refused() -> None:
     state = some_state()
     with pytest.raises(ValueError, match="feasible set"):
         ask(state, Feasible(lower=0.9, upper=0.8))
@@ -349,7 +351,7 @@ def test_appended_belief_is_the_refitted_one() -> None:
 @pytest.mark.parametrize(
     "recency", [LEARNED, RecencySettings(variant="known", decay_time=20.0, trials=18)]
 )
-def test_drift_in_the_loop(recency: RecencySettings) -> None:
+def test_decay_is_learned_after_the_warm_up_when_recency_is_on(recency: RecencySettings) -> None:
     settings = quick(rule="random", recency=recency)
     state = played(settings, 16)
     assert state.decay is None  # nothing is learned about drift before the warm-up

@@ -40,7 +40,7 @@ def test_the_page_is_up_to_date() -> None:
     assert paper_map.PAGE.read_text(encoding="utf-8") == expected, "run `make paper-map`"
 
 
-def test_homes_are_found(tmp_path: Path) -> None:
+def test_paper_map_finds_the_home_of_each_tag(tmp_path: Path) -> None:
     (tmp_path / "part").mkdir()
     (tmp_path / "part" / "noun.py").write_text(
         "SCALE = 2.0  # eq:constant\n"

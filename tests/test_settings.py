@@ -34,7 +34,7 @@ def test_tables_of_the_paper() -> None:
     assert (paper.noise.measurement, paper.noise.reward) == (0.05, 0.02)
 
 
-def test_what_the_default_changes() -> None:
+def test_default_preset_has_its_rule_pairs_and_inference() -> None:
     settings = Settings()
     assert (settings.rule_name, settings.forward.tuning_cap) == ("global_pairs", 512)
     assert (settings.pairs.balance, settings.pairs.settled) == (0.15, 0.1)

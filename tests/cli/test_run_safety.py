@@ -77,9 +77,7 @@ def test_walk_again_after_the_device_was_moved_is_refused(
     operator.press("d", "torque, 0 to 60 Nm .*: ")  # moved up by hand, within a step
     operator.press("10\r", UNFINISHED)
     operator.press("w", WALKING)
-    assert [note[2] for note in recorded(stepped)[0].notes] == [
-        "trial 2: walked again from the beginning"
-    ]
+    assert recorded(stepped)[1].count("started") == 3  # that of before the break does not count as this walk
 
 
 def test_run_is_entered_where_the_open_trial_cannot_be_reached(

@@ -6,27 +6,11 @@ from pathlib import Path
 import pytest
 
 from sfihilo.experiment import Lab
+from tests.cli import calls
 from tests.cli.calls import loaded, run
 
 ROOT = Path(__file__).parents[2]
-SPACE = """
-constraints = ["x + y <= 15"]
-[policy.x]
-low = 0
-high = 10
-unit = "Nm"
-[policy.y]
-low = 0
-high = 10
-integer = true
-[outcomes.effort]
-low = 2
-high = 8
-unit = "W/kg"
-soft = [3, 7]
-[session]
-rule = "random"
-"""
+SPACE = calls.SPACE.replace("[outcomes.comfort]\nlow = 0\nhigh = 10\n", "")  # one outcome
 
 
 @pytest.fixture
@@ -91,7 +75,7 @@ def test_tables_for_people(folder: Path) -> None:
     assert "events, intact" in run("verify")
 
 
-def test_everything_else_an_operator_does(folder: Path) -> None:
+def test_operator_commands_change_the_session_as_they_say(folder: Path) -> None:
     begin()
     one_trial(4, None)
     run("veto", code=2)

@@ -15,16 +15,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space, Trial
-from tests.experiment.people import LEAN
+from tests.experiment.people import PLAIN
 
-SETTINGS = replace(LEAN, average=None)  # what the model believes does not matter here
 SPACE = Space(
     {
         "torque": Parameter(0, 60, max_step=6, start=30),
@@ -52,7 +50,7 @@ class Operator:
         self.rng = np.random.default_rng(seed)
         self.path = folder / f"{seed}.db"
         self.labs = [Lab(self.path), Lab(self.path)]
-        name = self.labs[0].create(SPACE, "P1", seed, settings=SETTINGS).id
+        name = self.labs[0].create(SPACE, "P1", seed, settings=PLAIN).id
         self.name = name
         self.sessions = [lab.open(name) for lab in self.labs]
         self.where = {"torque": 30.0, "level": 10.0}

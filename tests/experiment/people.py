@@ -4,6 +4,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,10 @@ EXOSKELETON = Space(
     },
     constraints=("peak_torque * gain <= 300",),
 )
+
+# For tests of the record, which need no advice.
+PLAIN = replace(LEAN, average=None)
+LINE = Space({"x": Parameter(0, 10, max_step=2, start=5)}, {"o": Outcome(0, 1)})
 
 
 def unit_space(policy_dim: int = 3, outcome_dim: int = 2) -> Space:
@@ -103,4 +108,7 @@ def finish(session: Session, choice: Choice | None = "new", step: float = 0.0) -
     return session.choose(trial, choice) if trial.asks_choice else trial
 
 
-__all__ = ["EXOSKELETON", "LEAN", "Lab", "Person", "finish", "good", "memory_folder", "unit_space"]
+def stepping(lab: Lab, seed: int = 1) -> Session:
+    """A session in one parameter with a step far below the range."""
+    space = Space({"x": Parameter(0, 100, max_step=20, start=50)}, {"o": Outcome(0, 1)})
+    return lab.create(space, "P1", seed, settings=LEAN)

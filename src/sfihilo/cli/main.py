@@ -28,7 +28,7 @@ class LazyParts(CommandGroup):
     """Loads the commands of a part when one of them is called or completed."""
 
     def resolve_command(self, *args: Any) -> Any:
-        """The part itself in place of the line that stands for it in the help."""
+        """The commands of a part, in place of its one line in the help."""
         name, command, rest = super().resolve_command(*args)
         if name in PARTS:
             module, extra = PARTS[name]

@@ -314,7 +314,7 @@ def _orthogonal_frequencies(size: int, dimension: int, rng: np.random.Generator)
 def landmark_features(
     count: int, outcome_dim: int, length_scale: float, rng: np.random.Generator
 ) -> LandmarkFeatures:
-    """Features of the RBF kernel through so many landmark outcomes, before any is measured."""
+    """Features of the RBF kernel at `count` landmark outcomes, before any is measured."""
     normals = rng.standard_normal((count, outcome_dim))
     landmarks: FloatArray = np.clip(0.5 + _LANDMARK_STD * normals, 0, 1)
     values, vectors = np.linalg.eigh(rbf(landmarks, landmarks, length_scale))

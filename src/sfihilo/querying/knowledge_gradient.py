@@ -34,7 +34,7 @@ from sfihilo.querying.ranking import top
 from sfihilo.querying.situation import Decision, Situation
 from sfihilo.querying.valuation import Valuation
 
-# By the mean plus so many standard deviations: what looks good, and what might be. Among many
+# By the mean plus this many standard deviations: what looks good, and what might be. Among many
 # settings nearly everything might be: there, optimism is less.
 _OPTIMISM = (0.3, 1.0, 2.5)
 _FEW_SETTINGS = 4

@@ -158,7 +158,9 @@ def test_recovered_log_goes_on(specimen: Specimen, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("specimen", [4], indirect=True)
-def test_no_first_page(specimen: Specimen, tmp_path: Path) -> None:
+def test_recovery_without_the_first_page_returns_every_event(
+    specimen: Specimen, tmp_path: Path
+) -> None:
     """Even a file that SQLite no longer recognises gives all its events back."""
     damaged = specimen.write(bytes(4096) + specimen.data[4096:])
     assert Log.recover(damaged, tmp_path / "saved.db") == len(specimen.events)

@@ -143,7 +143,7 @@ def test_power_lost_again_after_many_interruptions() -> None:
 
 
 @pytest.mark.parametrize("setting", WEAK)
-def test_a_weak_setting_is_seen_to_lose(setting: str) -> None:
+def test_power_loss_with_a_weak_sqlite_setting_is_found_to_lose_events(setting: str) -> None:
     states, wrong = lose_power(queries=1, per_point=1, options=WEAK[setting])
     assert any("lost" in fault for fault in wrong), f"{states} states, wrong: {wrong}"
 

@@ -34,7 +34,7 @@ class Terminal:
         self._waiting = b""
 
     def has_lines(self, count: int) -> bool:
-        """Whether so many lines fit on the screen of a person."""
+        """Whether `count` lines fit on the screen of a terminal."""
         return self.interactive and shutil.get_terminal_size().lines >= count
 
     def show(self, *lines: str) -> None:

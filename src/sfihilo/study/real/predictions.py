@@ -30,7 +30,7 @@ _CHUNK = 8  # tasks per message to a worker
 
 @dataclass(frozen=True)
 class Part:
-    """What one file holds: predictions for some people of a set after so many answers."""
+    """What one file holds: predictions for some people of a set after a number of answers."""
 
     data: ChoiceData
     people: People

@@ -1,4 +1,4 @@
-"""How good the advice is: the setting recommended after so many queries, against the best there is.
+"""How good the advice is: the setting recommended after some queries, against the best there is.
 
 Notation
     best      r*          largest clean reward that this person can reach
