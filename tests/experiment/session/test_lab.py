@@ -202,3 +202,34 @@ def test_names_are_exported() -> None:
     answer: Choice = "new"
     assert answer == "new"
     assert Interval(1.0, 0.0, 2.0).high == 2.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("started", {"trial": 9}),
+        ("started", {"trial": 0}),
+        ("started", {"trial": "1"}),
+        ("measured", {"trial": 1}),
+        ("chosen", {}),
+        ("placed", {"why": ""}),
+        ("withdrawn", {"event": 99, "kind": "asked", "why": ""}),
+        ("asked", {"trial": 1}),
+    ],
+)
+def test_session_of_a_foreign_writer_opens_with_an_error_that_names_it(
+    lab: Lab, session: Session, kind: str, body: dict[str, object]
+) -> None:
+    """The chain is intact, but the content is not that of a session."""
+    session.ask()
+    lab.log.append(session.id, kind, body)
+    for read in (lambda: lab.open(session.id), lambda: session.record):
+        with pytest.raises(ValueError, match=r"P07-1|trial"):
+            read()
+
+
+def test_trial_made_twice_under_one_number_cannot_be_read(lab: Lab, session: Session) -> None:
+    session.ask()
+    lab.log.append(session.id, "asked", session.events[-1].body)
+    with pytest.raises(ValueError, match="expected trial 2 to be made, got 1"):
+        lab.open(session.id)

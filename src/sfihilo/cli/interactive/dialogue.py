@@ -255,10 +255,11 @@ class Dialogue:
         trial = self._meant().newest
         if trial is None:
             raise ValueError("there is no trial yet")
-        if self._yes(f"Did trial {trial.number} cause pain? (y/n) "):
-            why = self._text("Where, and how much? ")
-            self.session.veto(trial, why, pain=True)
-            self.terminal.show(f"Settings near trial {trial.number} are avoided until 'lift'.")
+        if not self._yes(f"Did trial {trial.number} cause pain? (y/n) "):
+            self.terminal.show("Nothing is recorded.")
+            return
+        self.session.veto(trial, self._text("Where, and how much? "), pain=True)
+        self.terminal.show(f"Settings near trial {trial.number} are avoided until 'lift'.")
 
     def _place(self) -> None:
         record = self.session.record
