@@ -15,7 +15,7 @@ from sfihilo.experiment import (
     Session,
     Space,
 )
-from sfihilo.experiment.log.errors import ReadOnlyError
+from sfihilo.experiment.log.errors import DamagedError, ReadOnlyError
 from tests.experiment.people import EXOSKELETON, LEAN, LINE, PLAIN, Person, finish, unit_space
 
 
@@ -233,3 +233,24 @@ def test_trial_made_twice_under_one_number_cannot_be_read(lab: Lab, session: Ses
     lab.log.append(session.id, "asked", session.events[-1].body)
     with pytest.raises(ValueError, match="expected trial 2 to be made, got 1"):
         lab.open(session.id)
+
+
+def test_file_that_lost_its_sessions_is_not_begun_anew(folder: Path) -> None:
+    path = folder / "lab.db"
+    with Lab(path) as lab:
+        session = lab.create(LINE, "P1", 1, settings=PLAIN)
+        for _ in range(2):
+            finish(session)
+            assert session.state.round
+    assert (folder / "lab.db.snapshots").is_dir()
+    path.write_bytes(b"")
+    with pytest.raises(DamagedError, match=r"is empty, but lab\.db\.snapshots shows"):
+        Lab(path)
+    assert path.read_bytes() == b""
+
+
+def test_empty_file_that_held_nothing_becomes_a_log(folder: Path) -> None:
+    """A power cut may end the creation of a file before its first page is written."""
+    (folder / "lab.db").write_bytes(b"")
+    with Lab(folder / "lab.db") as lab:
+        assert lab.sessions() == []
