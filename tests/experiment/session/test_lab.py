@@ -16,6 +16,7 @@ from sfihilo.experiment import (
     Space,
 )
 from sfihilo.experiment.log.errors import DamagedError, ReadOnlyError
+from sfihilo.experiment.log.event import JSON
 from tests.experiment.people import EXOSKELETON, LEAN, LINE, PLAIN, Person, finish, unit_space
 
 
@@ -218,7 +219,7 @@ def test_names_are_exported() -> None:
     ],
 )
 def test_session_of_a_foreign_writer_opens_with_an_error_that_names_it(
-    lab: Lab, session: Session, kind: str, body: dict[str, object]
+    lab: Lab, session: Session, kind: str, body: dict[str, JSON]
 ) -> None:
     """The chain is intact, but the content is not that of a session."""
     session.ask()
