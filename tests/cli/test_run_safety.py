@@ -66,7 +66,7 @@ def test_walk_again_after_the_device_was_moved_is_refused(
     operator.press("\r", WALKING)
     operator.press("b", "How many minutes")
     operator.press("\r", BREAK)
-    operator.press("d", "torque, 0 to 60 Nm .*: ")  # taken down for the break
+    operator.press("d", "torque, 0 to 60 Nm.*: ")  # taken down for the break
     operator.press("0\r", "The place of the device is recorded")
     operator.see(BREAK)
     shown = operator.press("\r", UNFINISHED)
@@ -74,12 +74,31 @@ def test_walk_again_after_the_device_was_moved_is_refused(
     assert "w to walk it again" not in shown
     assert "+20 from where the device is" in shown
     operator.press("w", "error: trial 2: it must not be applied from where the device may be")
-    operator.press("d", "torque, 0 to 60 Nm .*: ")  # moved up by hand, within a step
+    operator.press("d", "torque, 0 to 60 Nm.*: ")  # moved up by hand, within a step
     operator.press("10\r", UNFINISHED)
     operator.press("w", WALKING)
-    assert [note[2] for note in recorded(stepped)[0].notes] == [
-        "trial 2: walked again from the beginning"
-    ]
+    kinds = recorded(stepped)[1]  # the start from before the break is not that of this walk
+    assert kinds.count("started") == 3
+
+
+def test_pain_told_after_the_answer_is_recorded(operator: Operator, stepped: Path) -> None:
+    operator.press("v", "Why are these settings refused")
+    operator.press("too hard\r", "Because of pain")
+    operator.press("n\r", "it hurt")
+    operator.press("x", r"Did trial 2 cause pain\? \(y/n\) ")
+    operator.press("n\r", "Nothing is recorded")
+    assert not recorded(stepped)[0].painful
+    run("suggest", "torque=12")
+    run("start")
+    run(*MEASURED)
+    run("choose", "n")
+    operator.press("x", "changed elsewhere")
+    operator.see("it hurt")
+    operator.press("x", "Did trial 3 cause pain")
+    operator.press("y\r", "Where, and how much")
+    operator.press("left knee\r", "avoided until 'lift'")
+    (veto,) = recorded(stepped)[0].painful
+    assert (veto.trial, veto.why) == (3, "left knee")
 
 
 def test_run_is_entered_where_the_open_trial_cannot_be_reached(

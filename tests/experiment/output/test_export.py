@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sfihilo.experiment import Lab
+from sfihilo.experiment import Lab, Outcome, Parameter, Space
 from sfihilo.experiment.output.export import export, restore
-from sfihilo.experiment.output.tables import tables
+from sfihilo.experiment.output.tables import OWN_COLUMNS, tables
+from sfihilo.experiment.space.space import RESERVED, RESERVED_PREFIXES
 from tests.experiment.people import EXOSKELETON, LEAN, Person, finish, good
 
 
@@ -134,3 +135,47 @@ def test_no_identity_is_exported(lab: Lab, folder: Path) -> None:
     lab.identify("P07", {"name": "Zaphod Beeblebrox"})
     for path in export(lab, folder / "out", formats=["csv", "parquet", "jsonl", "bids"]):
         assert b"Zaphod" not in path.read_bytes()
+
+
+def test_withdrawn_outcomes_are_marked_and_pain_told_later_has_its_reason(
+    lab: Lab, folder: Path
+) -> None:
+    session = lab.open("P07-1")
+    session.withdraw(1, "loose sensor")
+    session.veto(2, "the knee, in the evening", pain=True)
+    export(lab, folder / "out", formats=["csv"])
+    place = folder / "out" / session.id
+    rows = read(place / "outcomes.csv")
+    assert {row["learned"] for row in rows if row["trial"] == "1"} == {"false"}
+    assert {row["learned"] for row in rows if row["trial"] == "2"} == {"true"}
+    second = read(place / "trials.csv")[1]
+    assert (second["pain"], second["pain_reason"]) == ("holds", "the knee, in the evening")
+
+
+def test_parameters_and_outcomes_named_like_columns_have_columns_of_their_own(
+    lab: Lab, folder: Path
+) -> None:
+    """An outcome "pain" is measured in many labs."""
+    names = sorted(OWN_COLUMNS - {"pain"})
+    space = Space({name: Parameter(0, 1) for name in names}, {"pain": Outcome(0, 10)})
+    session = lab.create(space, "P2", 1, settings=LEAN)
+    trial = session.measure(session.suggest(dict.fromkeys(names, 0.25)), {"pain": 3})
+    export(lab, folder / "out", [session.id], formats=["csv", "parquet", "bids"])
+    (row,) = read(folder / "out" / session.id / "trials.csv")
+    assert [row[f"policy_{name}"] for name in names] == ["0.25"] * len(names)
+    assert (row["goal"], row["pain"]) == ("understand", "")
+    (beh,) = (folder / "out").rglob("*_beh.tsv")
+    heading, values = (line.split("\t") for line in beh.read_text().splitlines())
+    assert len(set(heading)) == len(heading)
+    told = dict(zip(heading, values, strict=True))
+    assert (told["outcome_pain"], told["pain"]) == ("3.0", "n/a")
+    assert trial.known_outcome == {"pain": 3.0}
+
+
+def test_every_column_is_a_reserved_name_or_avoided(lab: Lab) -> None:
+    session = lab.open("P07-1")
+    record = session.record
+    for table in tables(record, session.events):
+        own = {column.name for column in table.columns} - set(record.space.policy)
+        free = {name for name in own if not name.startswith(RESERVED_PREFIXES)}
+        assert free <= RESERVED | OWN_COLUMNS

@@ -18,7 +18,6 @@ from sfihilo.experiment import (
 )
 from sfihilo.experiment.record.fold import fold
 from sfihilo.experiment.record.places import places
-from sfihilo.experiment.record.protocol import Protocol
 from tests.experiment.device import Operator, operate
 from tests.experiment.people import PLAIN
 
@@ -265,16 +264,6 @@ def test_trial_left_open_in_a_long_break_proves_its_place_only_if_started_after(
     session.resume()
     session.measure(session.start(shown), {"o": 0.5})
     assert after_long_breaks(session) == at(5.5)
-
-
-def test_long_break_without_reanchor_leaves_the_device_where_it_was(folder: Path) -> None:
-    with Lab(folder / "lab.db") as lab:
-        protocol = Protocol(reanchor=False)
-        session = lab.create(ONE, "P1", 1, settings=PLAIN, protocol=protocol)
-        walk(session, 6.0)
-        session.interrupt("change of shoes")
-        session.resume()
-        assert after_long_breaks(session) == at(6.0)
 
 
 def test_undo_never_removes_a_possible_place(folder: Path) -> None:

@@ -211,3 +211,13 @@ def test_keyed_request_repeated_when_its_trial_is_out_of_reach_is_refused(
     session.place({**trial.policy, "peak_torque": far})
     with pytest.raises(UnsafePolicyError, match="must not be applied"):
         session.ask(key="a")
+
+
+def test_suggestion_repeated_with_another_reason_is_another_content(session: Session) -> None:
+    policy = session.ask().policy
+    session.undo()
+    wanted = {name: policy[name] for name in session.record.space.free}
+    made = session.suggest(wanted, why="as last year", key="k")
+    assert session.suggest(wanted, why="as last year", key="k") == made
+    with pytest.raises(KeyConflictError):
+        session.suggest(wanted, why="the person asked for it", key="k")

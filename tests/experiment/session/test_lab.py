@@ -15,7 +15,8 @@ from sfihilo.experiment import (
     Session,
     Space,
 )
-from sfihilo.experiment.log.errors import ReadOnlyError
+from sfihilo.experiment.log.errors import DamagedError, ReadOnlyError
+from sfihilo.experiment.log.event import JSON
 from tests.experiment.people import EXOSKELETON, LEAN, LINE, PLAIN, Person, finish, unit_space
 
 
@@ -202,3 +203,55 @@ def test_names_are_exported() -> None:
     answer: Choice = "new"
     assert answer == "new"
     assert Interval(1.0, 0.0, 2.0).high == 2.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("started", {"trial": 9}),
+        ("started", {"trial": 0}),
+        ("started", {"trial": "1"}),
+        ("measured", {"trial": 1}),
+        ("chosen", {}),
+        ("placed", {"why": ""}),
+        ("withdrawn", {"event": 99, "kind": "asked", "why": ""}),
+        ("asked", {"trial": 1}),
+    ],
+)
+def test_session_of_a_foreign_writer_opens_with_an_error_that_names_it(
+    lab: Lab, session: Session, kind: str, body: dict[str, JSON]
+) -> None:
+    """The chain is intact, but the content is not that of a session."""
+    session.ask()
+    lab.log.append(session.id, kind, body)
+    for read in (lambda: lab.open(session.id), lambda: session.record):
+        with pytest.raises(ValueError, match=r"P07-1|trial"):
+            read()
+
+
+def test_trial_made_twice_under_one_number_cannot_be_read(lab: Lab, session: Session) -> None:
+    session.ask()
+    lab.log.append(session.id, "asked", session.events[-1].body)
+    with pytest.raises(ValueError, match="expected trial 2 to be made, got 1"):
+        lab.open(session.id)
+
+
+def test_file_that_lost_its_sessions_is_not_begun_anew(folder: Path) -> None:
+    path = folder / "lab.db"
+    with Lab(path) as lab:
+        session = lab.create(LINE, "P1", 1, settings=PLAIN)
+        for _ in range(2):
+            finish(session)
+            assert session.state.round
+    assert (folder / "lab.db.snapshots").is_dir()
+    path.write_bytes(b"")
+    with pytest.raises(DamagedError, match=r"is empty, but lab\.db\.snapshots shows"):
+        Lab(path)
+    assert path.read_bytes() == b""
+
+
+def test_empty_file_that_held_nothing_becomes_a_log(folder: Path) -> None:
+    """A power cut may end the creation of a file before its first page is written."""
+    (folder / "lab.db").write_bytes(b"")
+    with Lab(folder / "lab.db") as lab:
+        assert lab.sessions() == []

@@ -69,12 +69,13 @@ class Model:
     def __init__(self, deeds: list[dict[str, Any]]) -> None:
         self.trials: list[dict[str, Any]] = []
         self.due = self.interrupted = False
+        self.left_open: int | None = None  # in a break, and not started since
         for deed in deeds:
             if deed["undone"]:
                 if deed["what"] == "ask":
                     self.trials.append(fresh(len(self.trials) + 1, None, False))
                     self.trials[-1]["ending"] = "undone"
-                elif deed["what"] in ("start", "measure", "choose", "amend"):
+                elif deed["what"] in ("start", "measure", "choose"):
                     self.trials[deed["number"] - 1]["felt"] = True  # perhaps: nobody knows
                 continue
             getattr(self, deed["what"])(**deed["with"])
@@ -94,11 +95,9 @@ class Model:
         return known[-1] if known else None
 
     def felt_last(self) -> int | None:
-        """The walk that the person remembers: all but vetoed ones, and undone ones that began."""
+        """The walk that the person remembers: any but one vetoed before anything of it began."""
         for trial in reversed(self.trials):
-            if trial["ending"] == "undone" and not trial.get("felt"):
-                continue
-            if trial["ending"] != "vetoed":
+            if trial["ending"] != "vetoed" or trial.get("felt"):
                 return int(trial["number"])
         return None
 
@@ -109,10 +108,14 @@ class Model:
 
     def start(self) -> None:
         self.last["started"] = True
+        if self.left_open == self.last["number"]:
+            self.left_open = None
+        if not self.last["answered"] and self.felt_last() != self.last["number"]:
+            self.last["wants"] = False  # a later one, undone since, may have been walked before
 
     def measure(self, value: float | None) -> None:
         self.last.update(measured=True, outcome=value)
-        self.due = self.due and value is None
+        self.due = self.due and (value is None or self.left_open == self.last["number"])
 
     def choose(self, choice: str | None) -> None:
         self.last.update(answered=True, choice=choice)
@@ -133,7 +136,9 @@ class Model:
         self.interrupted = False
         if self.last and not over(self.last) and not self.last["answered"]:
             self.last["wants"] = False
-        self.due = self.anchor() is not None
+        open_now = self.last and not over(self.last) and not self.last["measured"]
+        self.left_open = self.last["number"] if open_now else None
+        self.due = self.felt_last() is not None
 
     def told(self) -> list[tuple[float | None, str | None]]:
         heard, anchor = [], None
@@ -210,7 +215,15 @@ class SessionMachine(RuleBasedStateMachine):
         else:
             self.done("ask")
 
-    @precondition(lambda self: self.open_trial and not self.open_trial.get("started"))
+    @precondition(
+        lambda self: (
+            self.open_trial
+            and (
+                not self.open_trial.get("started")
+                or self.model.left_open == self.open_trial["number"]
+            )
+        )
+    )
     @rule()
     def start(self) -> None:
         number = self.model.last["number"]

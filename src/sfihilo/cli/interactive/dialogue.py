@@ -39,7 +39,7 @@ from sfihilo.cli.session.steps import require_applicable
 from sfihilo.cli.session.values import parse_number
 from sfihilo.cli.session.views import advice_tables
 from sfihilo.experiment.log.errors import DamagedError, LogError
-from sfihilo.experiment.record.kept import last_policy
+from sfihilo.experiment.record.kept import certain_settings
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Trial
 from sfihilo.experiment.session.session import Session
@@ -179,6 +179,7 @@ class Dialogue:
             "undo": self._undo,
             "veto": self._veto,
             "abort": self._abort,
+            "pain": self._pain,
             "place": self._place,
             "break": self._break,
             "resume": self.session.resume,
@@ -221,7 +222,10 @@ class Dialogue:
     def _walk_again(self) -> None:
         trial = self._trial()
         require_applicable(self._meant(), trial)
-        self.session.note(f"trial {trial.number}: walked again from the beginning")
+        if self._meant().left_open == trial.number:  # the walk of before the break is forgotten
+            self.session.start(trial)
+        else:
+            self.session.note(f"trial {trial.number}: walked again from the beginning")
         self.walk = Walk(trial.number, time.monotonic())
 
     def _finish(self) -> None:
@@ -246,13 +250,25 @@ class Dialogue:
         pain = self._yes("Because of pain? (y/n) ")
         self.session.abort(trial, why, pain=pain)
 
+    def _pain(self) -> None:
+        """Pain that is told when the trial is over."""
+        trial = self._meant().newest
+        if trial is None:
+            raise ValueError("there is no trial yet")
+        if not self._yes(f"Did trial {trial.number} cause pain? (y/n) "):
+            self.terminal.show("Nothing is recorded.")
+            return
+        self.session.veto(trial, self._text("Where, and how much? "), pain=True)
+        self.terminal.show(f"Settings near trial {trial.number} are avoided until 'lift'.")
+
     def _place(self) -> None:
         record = self.session.record
-        last = last_policy(record)[1]
+        certain = certain_settings(record)
         policy = {}
         for name in record.space.free:
             text = self._text(place_prompt(record, name))
-            policy[name] = last[name] if not text and name in last else parse_number(text, name)
+            kept = not text and name in certain
+            policy[name] = certain[name] if kept else parse_number(text, name)
         self._require_unchanged()
         self.session.place(policy)
         self.terminal.show("The place of the device is recorded.")

@@ -17,7 +17,7 @@ from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output.digits import physical, physical_unit, with_unit
 from sfihilo.experiment.output.text import counted
 from sfihilo.experiment.record.answers import Answer, strength_word
-from sfihilo.experiment.record.kept import last_policy
+from sfihilo.experiment.record.kept import certain_settings
 from sfihilo.experiment.record.places import corrects
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Trial
@@ -31,7 +31,7 @@ Stage = Literal[
 ]
 Action = Literal[
     "ask", "start", "walk", "finish", "new", "previous", "same", "cannot", "undo", "veto", "abort",
-    "place", "goal", "break", "resume", "advice", "help", "leave",
+    "pain", "place", "goal", "break", "resume", "advice", "help", "leave",
     "new 1", "new 2", "new 3", "previous 1", "previous 2", "previous 3",
 ]  # fmt: skip
 
@@ -55,7 +55,7 @@ GRADED: Mapping[int, Mapping[str, Action]] = {
     },
 }  # fmt: skip
 KEYS: Mapping[Stage, Mapping[str, Action]] = {
-    "between": {ENTER: "ask", "d": "place", "g": "goal", **COMMON},
+    "between": {ENTER: "ask", "d": "place", "x": "pain", "g": "goal", **COMMON},
     "ready": {ENTER: "start", "v": "veto", "a": "abort", "d": "place", **COMMON},
     "unfinished": {ENTER: "finish", "w": "walk", "a": "abort", "d": "place", **COMMON},
     "walking": {ENTER: "finish", "a": "abort", **COMMON},
@@ -80,6 +80,7 @@ WORDS: Mapping[Action, str] = {
     "undo": "undo",
     "veto": "veto",
     "abort": "abort",
+    "pain": "it hurt",
     "place": "device is at",
     "goal": "other goal",
     "break": "break",
@@ -100,6 +101,7 @@ HELP: Mapping[Action, str] = {
     "undo": "take the last step back, as often as needed",
     "veto": "refuse these settings before they are applied; asks for the reason",
     "abort": "end this trial early; asks for the reason",
+    "pain": "the last settings caused pain: they are avoided from now on",
     "place": "state where the device is, after it was set by hand",
     "goal": "change the goal: understand this person, or find the best setting",
     "break": "the person pauses; after a long break the last condition comes again",
@@ -312,8 +314,8 @@ def place_prompt(record: Record, name: str) -> str:
     parameter = record.space.policy[name]
     low, high = physical(parameter.low, parameter), physical(parameter.high, parameter)
     limits = with_unit(f"{low} to {high}", parameter)
-    last = last_policy(record)[1].get(name)
-    kept = "" if last is None else f" (Enter: {physical(last, parameter)})"
+    certain = certain_settings(record).get(name)
+    kept = "" if certain is None else f" (Enter: {physical(certain, parameter)})"
     return f"{name}, {limits}{kept}: "
 
 

@@ -18,9 +18,10 @@ from sfihilo.cli.session.values import (
     whole_outcome,
 )
 from sfihilo.experiment.output.digits import physical_unit
-from sfihilo.experiment.record.kept import kept_settings
+from sfihilo.experiment.record.kept import certain_settings, kept_settings, last_policy
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Trial
+from sfihilo.experiment.session.allowed import way_out
 from sfihilo.experiment.session.session import UNCHANGED
 
 if TYPE_CHECKING:
@@ -62,12 +63,33 @@ def suggest(
 def completed(record: Record, given: dict[str, float]) -> tuple[dict[str, float], list[str]]:
     """The given settings with the rest of the last policy, and a sentence about what was kept."""
     source, kept = kept_settings(record, given)
-    if not kept:
-        return given, []
+    return {**kept, **given}, _kept_words(record, source, kept)
+
+
+def completed_place(record: Record, given: dict[str, float]) -> tuple[dict[str, float], list[str]]:
+    """A stated place with the settings that are certain; raises where one that is not is left out.
+
+    A place that is filled in by a guess would remove the true one.
+    """
+    certain = certain_settings(record)
+    unsure = [name for name in record.space.free if name not in given and name not in certain]
+    if unsure:
+        raise ValueError(
+            f"place: expected {', '.join(f'{name}=VALUE' for name in unsure)} too, since it is not "
+            f"certain{way_out(record)}"
+        )
+    kept = {name: value for name, value in certain.items() if name not in given}
+    source, last = last_policy(record)
+    if any(last.get(name) != value for name, value in kept.items()):
+        source = "where the device is"
+    return {**kept, **given}, _kept_words(record, source, kept)
+
+
+def _kept_words(record: Record, source: str, kept: dict[str, float]) -> list[str]:
     words = ", ".join(
         f"{name} {physical_unit(value, record.space.policy[name])}" for name, value in kept.items()
     )
-    return {**kept, **given}, [f"Kept from {source}: {words}"]
+    return [f"Kept from {source}: {words}."] if kept else []
 
 
 def repeat(command: Command, trial: Annotated[int, typer.Argument(help="Earlier trial.")]) -> None:
@@ -82,10 +104,9 @@ def abort(
     pain: Pain = False,
     trial: Number = None,
 ) -> None:
-    """End the current trial early."""
-    command.show(
-        command.session.abort(command.trial(number, trial), why, pain=pain, key=command.key)
-    )
+    """End the current trial early; with --pain, also a trial that is over."""
+    ended = command.session.abort(command.trial(number, trial), why, pain=pain, key=command.key)
+    command.show(ended, *avoided(command.record, ended))
 
 
 def veto(
@@ -96,9 +117,18 @@ def veto(
     trial: Number = None,
 ) -> None:
     """Refuse proposed settings before they are applied."""
-    command.show(
-        command.session.veto(command.trial(number, trial), why, pain=pain, key=command.key)
-    )
+    refused = command.session.veto(command.trial(number, trial), why, pain=pain, key=command.key)
+    command.show(refused, *avoided(command.record, refused))
+
+
+def avoided(record: Record, trial: Trial) -> list[str]:
+    """What pain that a trial caused means for the next ones."""
+    if trial.number not in [veto.trial for veto in record.painful]:
+        return []
+    return [
+        f"Pain is recorded: settings near trial {trial.number} are neither asked nor recommended "
+        f"until 'session lift {trial.number}'."
+    ]
 
 
 def lift(
@@ -113,12 +143,12 @@ def lift(
 def place(
     command: Command,
     values: Annotated[
-        list[str], typer.Argument(help="NAME=VALUE; what is left out stays as in the last trial.")
+        list[str], typer.Argument(help="NAME=VALUE; what is certain can be left out.")
     ],
     why: Why = "",
 ) -> None:
     """State where the device is, after it was set by hand or when the record is unsure."""
-    policy, kept = completed(command.record, parse_policy(values))
+    policy, kept = completed_place(command.record, parse_policy(values))
     command.session.place(policy, why=why, key=command.key)
     command.show_status(" ".join(["The place of the device is recorded.", *kept]))
 

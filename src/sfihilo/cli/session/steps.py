@@ -30,16 +30,27 @@ def next_step(record: Record) -> str:
     trial = record.current
     if trial is None:
         return "Next: session ask"
-    measure = "session measure " + " ".join(f"{name}=VALUE" for name in record.space.outcomes)
-    if not trial.started and not trial.measured and not trial.answered:
-        return f"Next: set the device, session start; after the walk {measure}"
     if not trial.measured:
-        return f"Next: {measure}"
+        return _next_of_walk(record, trial)
     how_much = f" {'|'.join(STRENGTHS[record.grades])}" if record.grades > 2 else ""
     return (
         f"Next: ask which was better, this one (n) or {compared(trial)} (p): session choose n|p|s|c"
         f"{how_much}"
     )
+
+
+def _next_of_walk(record: Record, trial: Trial) -> str:
+    """What to do with a trial that has no outcome yet."""
+    measure = "session measure " + " ".join(f"{name}=VALUE" for name in record.space.outcomes)
+    if trial.started and record.left_open != trial.number:
+        return f"Next: {measure}"
+    known = f"Next: {measure}, if it was walked before the break. " if trial.started else ""
+    try:
+        require_applicable(record, trial)
+    except UnsafePolicyError as error:
+        return f"{known}DO NOT APPLY. {error}."
+    again = f"{known}To walk it again: " if trial.started else "Next: "
+    return f"{again}set the device, session start; after the walk {measure}"
 
 
 def compared(trial: Trial) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sfihilo.experiment.output.export import ExportedSession, write_csv, write_text
-from sfihilo.experiment.output.tables import Column, Row, Table
+from sfihilo.experiment.output.tables import Column, Row, Table, column_name
 from sfihilo.experiment.output.text import printable
 from sfihilo.experiment.record.record import Record
 
@@ -66,10 +66,14 @@ def joined(made: Sequence[Table]) -> Table:
     skipped = {"session", "participant", "round"}
     names = [column.name.removeprefix("predicted_") for column in model.columns
              if column.name.startswith("predicted_")]  # fmt: skip
+    own = {name: column_name(name, "outcome") for name in names}
     units = {column.name: column.unit for column in model.columns}
     columns = (
         *(column for column in trials.columns if column.name not in {"session", "participant"}),
-        *(Column(name, "number", f"measured {name}", units[f"predicted_{name}"]) for name in names),
+        *(
+            Column(own[name], "number", f"measured {name}", units[f"predicted_{name}"])
+            for name in names
+        ),
         *(column for column in answers.columns if column.name in ("choice", "strength", "learned")),
         *(
             column
@@ -81,7 +85,7 @@ def joined(made: Sequence[Table]) -> Table:
     rows: list[Row] = [
         {
             **row,
-            **{name: measured.get((row["trial"], name)) for name in names},
+            **{own[name]: measured.get((row["trial"], name)) for name in names},
             **predicted[row["trial"]],
             **answered.get(row["trial"], blank),
             "compare_with": row["compare_with"],

@@ -46,6 +46,9 @@ KEYS = (
     Column("participant", "text", "participant's code"),
     Column("trial", "integer", "number of the trial within the session, from 1, never used again"),
 )
+# Columns of these tables that parameters and outcomes may be named like; other names of columns are
+# refused as names (space.RESERVED).
+OWN_COLUMNS = frozenset({"goal", "reason", "pain", "pain_reason", "lifted_reason", "strength"})
 STATUSES = {
     "asked": "proposed, not applied yet",
     "started": "applied to the device",
@@ -115,7 +118,8 @@ def trials_table(record: Record, events: Sequence[Event]) -> Table:
         Column("status", "text", "where the trial stands", levels=STATUSES),
         Column("goal", "text", "what the learner's queries were for", levels=GOALS),
         Column("reason", "text", "why it was aborted, vetoed or withdrawn"),
-        Column("pain", "text", "whether it ended because of pain", levels=PAIN),
+        Column("pain", "text", "whether it caused pain", levels=PAIN),
+        Column("pain_reason", "text", "what was said about the pain"),
         Column("lifted_reason", "text", "why a veto because of pain was lifted"),
         Column("asked_at", "text", "when it was stored, before it was shown; ISO 8601, UTC"),
         Column("started_at", "text", "when it was applied; ISO 8601, UTC"),
@@ -124,7 +128,12 @@ def trials_table(record: Record, events: Sequence[Event]) -> Table:
         Column("compare_with", "integer", "trial it is compared with, if any"),
         Column("repeats", "integer", "earlier trial that it repeats, if any"),
         *(
-            Column(name, "number", f"policy: {name}, from {knob.low} to {knob.high}", knob.unit)
+            Column(
+                column_name(name, "policy"),
+                "number",
+                f"policy: {name}, from {knob.low} to {knob.high}",
+                knob.unit,
+            )
             for name, knob in record.space.policy.items()
         ),
     )
@@ -140,21 +149,27 @@ def trials_table(record: Record, events: Sequence[Event]) -> Table:
             **times[trial.number],
             "compare_with": trial.compare_with if trial.asks_choice else None,
             "repeats": trial.repeats,
-            **trial.policy,
+            **{column_name(name, "policy"): value for name, value in trial.policy.items()},
         }
         for trial in record.trials
     )
     return Table("trials", "One row for each trial that was asked.", columns, rows)
 
 
+def column_name(name: str, part: str) -> str:
+    """The column of a parameter or an outcome, which is never one of the table's own."""
+    return f"{part}_{name}" if name in OWN_COLUMNS else name
+
+
 def _pain(record: Record, trial: Trial) -> Row:
     """Whether a veto because of pain stands behind the trial, and why it was lifted."""
     vetoes = [veto for veto in record.vetoes if veto.trial == trial.number and veto.pain]
     if not vetoes:
-        return {"pain": None, "lifted_reason": None}
+        return {"pain": None, "pain_reason": None, "lifted_reason": None}
     veto = vetoes[-1]
     return {
         "pain": "lifted" if veto.lifted else "holds",
+        "pain_reason": veto.why or None,
         "lifted_reason": veto.lifted_why or None,
     }
 
@@ -167,6 +182,7 @@ def outcomes_table(record: Record) -> Table:
         Column("value", "number", "what was measured, in the unit beside it; empty: missing"),
         Column("unit", "text", "unit of the value"),
         Column("warning", "text", "said when the value lies outside its usual limits"),
+        Column("learned", "boolean", "whether it counts: its trial was not taken out"),
     )
     rows = tuple(
         {
@@ -175,6 +191,7 @@ def outcomes_table(record: Record) -> Table:
             "value": None if trial.outcome is None else trial.outcome[name],
             "unit": outcome.unit,
             "warning": next((w for w in trial.warnings if w.startswith(f"{name}:")), None),
+            "learned": name in trial.known_outcome,
         }
         for trial in record.trials
         if trial.measured

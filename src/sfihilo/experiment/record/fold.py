@@ -8,11 +8,13 @@ has the other half: which events may be written now.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from sfihilo.experiment.log.event import Event
+from sfihilo.experiment.record.pauses import Moment
 from sfihilo.experiment.record.places import TRIAL_MADE, corrects, places, taken_back
 from sfihilo.experiment.record.protocol import Protocol, Veto
 from sfihilo.experiment.record.record import Record
@@ -24,8 +26,10 @@ ACTIONS = TRIAL_MADE | {
 }  # fmt: skip
 # What undo takes back; a withdrawn trial is one too. `placed` and `goal` are not: another place or
 # goal corrects them.
-WITH_THE_PERSON = TRIAL_MADE | {"started", "measured", "chosen", "aborted", "vetoed", "resumed"}
-# The pause since the last of these may have been a break; a note says nothing about that.
+WITH_THE_PERSON = TRIAL_MADE | {"started", "measured", "chosen", "resumed"}
+# The pause since the last of these may have been a break. A note says nothing about that, and an
+# old trial may be aborted or vetoed before the person comes.
+WALKED = frozenset({"started", "measured", "chosen"})  # what says that a trial was walked
 PAIN_HOLDS = "that it caused pain was undone; its neighbourhood is avoided until `lift`"
 
 
@@ -36,11 +40,12 @@ def fold(events: Sequence[Event], functions: Iterable[Callable[..., bool]] = ())
             f"expected a session that begins with 'opened', got "
             f"{events[0].kind if events else 'no event'!r}"
         )
-    record = opened(events[0], functions)
-    undone = taken_back(events)
-    for event in events[1:]:
-        record = step_over(record, event) if event.number in undone else apply(record, event)
-    return replace(record, positions=places(events, record.space.start))
+    with _readable(events):
+        record = opened(events[0], functions)
+        undone = taken_back(events)
+        for event in events[1:]:
+            record = step_over(record, event) if event.number in undone else apply(record, event)
+        return replace(record, positions=places(events, record.space.start))
 
 
 def advance(record: Record, events: Sequence[Event], new: int) -> Record:
@@ -48,9 +53,22 @@ def advance(record: Record, events: Sequence[Event], new: int) -> Record:
     fresh = events[len(events) - new :]
     if any(corrects(event) for event in fresh):
         return fold(events, record.space.functions)
-    for event in fresh:
-        record = apply(record, event)
-    return replace(record, positions=places(events, record.space.start))
+    with _readable(fresh):
+        for event in fresh:
+            record = apply(record, event)
+        return replace(record, positions=places(events, record.space.start))
+
+
+@contextmanager
+def _readable(events: Sequence[Event]) -> Iterator[None]:
+    """Raise ValueError, whatever is wrong with the content of events that others wrote."""
+    try:
+        yield
+    except (TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise ValueError(
+            f"session {events[0].session!r}: expected events of a session, got "
+            f"{type(error).__name__} {error}"
+        ) from error
 
 
 def opened(event: Event, functions: Iterable[Callable[..., bool]] = ()) -> Record:
@@ -75,7 +93,7 @@ def opened(event: Event, functions: Iterable[Callable[..., bool]] = ()) -> Recor
         functions=tuple(stored),
         number=event.number,
         wall=event.wall,
-        active=event.wall,
+        active=Moment.of(event),
         positions=(space.start,) if space.start else (),
     )
 
@@ -125,7 +143,7 @@ def apply(record: Record, event: Event) -> Record:
 
 
 def _written(record: Record, event: Event) -> Record:
-    active = event.wall if event.kind in WITH_THE_PERSON else record.active
+    active = Moment.of(event) if event.kind in WITH_THE_PERSON else record.active
     return replace(record, number=event.number, wall=event.wall, active=active)
 
 
@@ -137,6 +155,8 @@ def step_over(record: Record, event: Event) -> Record:
     if event.kind in TRIAL_MADE:
         record = _made(record, event)
         record = _changed(record, len(record.trials), ending="undone")
+    if event.kind in WALKED:
+        record = _changed(record, event.body["trial"], walk_undone=True)
     if event.kind in ("aborted", "vetoed", "pain") and event.body.get("pain"):
         number = event.body["trial"]
         warnings = record.trial(number).warnings
@@ -145,14 +165,19 @@ def step_over(record: Record, event: Event) -> Record:
 
 
 def _changed(record: Record, number: int, **changes: Any) -> Record:
-    return record.with_trial(replace(record.trials[number - 1], **changes))
+    return record.with_trial(replace(record.trial(number), **changes))
 
 
 def _made(record: Record, event: Event) -> Record:
     body = event.body
+    number = len(record.trials) + 1
+    if body["trial"] != number:
+        raise ValueError(
+            f"event {event.number}: expected trial {number} to be made, got {body['trial']!r}"
+        )
     trial = Trial(
         session=record.session,
-        number=len(record.trials) + 1,
+        number=number,
         round=body["round"],
         policy={name: body["policy"][name] for name in record.space.policy},
         unit=tuple(body["unit"]),
@@ -168,7 +193,15 @@ def _made(record: Record, event: Event) -> Record:
 
 
 def _started(record: Record, event: Event) -> Record:
-    return _changed(record, event.body["trial"], started=True)
+    """Begin a walk; it is not compared if the person may have walked a later trial before it."""
+    number = event.body["trial"]
+    left_open = None if record.left_open == number else record.left_open
+    record = replace(_changed(record, number, started=True), left_open=left_open)
+    trial, last = record.trial(number), record.last_walked
+    if not trial.asks_choice or trial.answered or last is None or last.number == number:
+        return record
+    warning = f"no comparison is asked: the person may have walked trial {last.number} before it"
+    return _changed(record, number, asks_choice=False, warnings=(*trial.warnings, warning))
 
 
 def _measured(record: Record, event: Event) -> Record:
@@ -180,8 +213,8 @@ def _measured(record: Record, event: Event) -> Record:
         outcome=_ordered(record, body["outcome"]),
         warnings=(*record.trial(number).warnings, *body["warnings"]),
     )
-    due = record.reanchor_due and not record.trial(number).known_outcome
-    return replace(record, reanchor_due=due)
+    walked_since = record.trial(number).known_outcome and record.left_open != number
+    return replace(record, reanchor_due=record.reanchor_due and not walked_since)
 
 
 def _chosen(record: Record, event: Event) -> Record:
@@ -243,14 +276,16 @@ def _lifted(record: Record, event: Event) -> Record:
 
 
 def _resumed(record: Record, event: Event) -> Record:
-    record = replace(record, interrupted=False)
+    current = record.current
+    left_open = current.number if current is not None and not current.measured else None
+    record = replace(record, interrupted=False, left_open=left_open)
     if not record.protocol.reanchor:
         return record
-    current = record.current
     if current is not None and not current.answered:
-        # It cannot be compared any more; measured after the break, it is the new anchor itself.
+        # It cannot be compared any more; walked after the break, it is the new anchor itself.
         record = _changed(record, current.number, asks_choice=False)
-    return replace(record, reanchor_due=record.anchor_trial is not None)
+    # Any walk of before, also one whose outcome comes later, is forgotten.
+    return replace(record, reanchor_due=record.last_walked is not None)
 
 
 def _note(record: Record, event: Event) -> Record:

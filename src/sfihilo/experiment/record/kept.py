@@ -24,6 +24,23 @@ def last_policy(record: Record, before: int | None = None) -> tuple[str, Mapping
     return "the start", record.space.start
 
 
+def certain_settings(record: Record) -> dict[str, float]:
+    """The free settings that a statement of the device's place may leave out.
+
+    Those with a `max_step` must be the same at every place where the device may be. The others are
+    as in the last trial.
+    """
+    last = last_policy(record)[1]
+    found: dict[str, float] = {}
+    for name in record.space.free:
+        values = {place[name] for place in record.positions if name in place}
+        if record.space.policy[name].max_step is None:
+            values = {last[name]} if name in last else set()
+        if len(values) == 1:
+            found[name] = values.pop()
+    return found
+
+
 def kept_settings(record: Record, given: Mapping[str, object]) -> tuple[str, dict[str, float]]:
     """The free settings that `given` does not name, and where they come from."""
     source, last = last_policy(record)

@@ -13,7 +13,8 @@ it to; only an event that proves a place removes the others; undo never removes 
   whatever was recorded before: its data may have been typed by mistake.
 * After an interruption of more than `break_minutes` (an hour if there is none) the device may have
   been switched off, and be at its start again. Data of a trial that was left open may be of before,
-  unless it was started after. Without `reanchor` interruptions do not matter.
+  unless it was started after. A pause counts from the last event of somebody at the device: an old
+  trial may be aborted or vetoed from a desk.
 * An event that was undone proves nothing, but the place that it names stays possible. A trial that
   undo opens again may be applied again.
 * Events about earlier trials (a late correction) do not concern the device.
@@ -23,15 +24,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 
 from sfihilo.experiment.log.event import Event
+from sfihilo.experiment.record.pauses import Moment, is_longer
 from sfihilo.experiment.space.space import Policy
 
 TRIAL_MADE = frozenset({"asked", "suggested"})
 CORRECTIONS = frozenset({"withdrawn", "redone"})  # `withdrawn` also names a trial: see corrects
 SAYS_NOTHING = frozenset({"pain", "lifted"})  # about the device
-MOVES = TRIAL_MADE | {"started", "measured", "chosen", "aborted", "vetoed", "placed"}
+AT_THE_DEVICE = TRIAL_MADE | {"started", "measured", "chosen", "placed", "resumed"}
 ENDS_THE_WALK = frozenset({"measured", "aborted", "withdrawn", "amended"})
 
 
@@ -63,12 +64,11 @@ def places(events: Sequence[Event], start: Mapping[str, float]) -> tuple[Policy,
     return device.places()
 
 
-def _longest_break(events: Sequence[Event]) -> timedelta | None:
-    """The longest interruption after which the device is certainly where it was; None: any."""
+def _longest_break(events: Sequence[Event]) -> float:
+    """The longest interruption, in minutes, after which the device is certainly where it was."""
     protocol = events[0].body.get("protocol", {}) if events else {}
     minutes = protocol.get("break_minutes")
-    known = timedelta(minutes=60.0 if minutes is None else minutes)
-    return known if protocol.get("reanchor", True) else None
+    return 60.0 if minutes is None else float(minutes)
 
 
 def _doubtful(events: Sequence[Event]) -> frozenset[int]:
@@ -88,8 +88,8 @@ class _Device:
 
     possible: list[Policy]
     begin: list[Policy]  # where the device is when it was switched off and on
-    longest_break: timedelta | None
-    active: str | None = None  # when the device was last used or seen
+    longest_break: float  # in minutes
+    active: Moment | None = None  # when the device was last used or seen
     left_open: int | None = None  # a trial that was shown before a break and not started since
     doubtful: frozenset[int] = frozenset()  # trials that prove no place
     shown: int | None = None  # a trial that may be applied at any moment
@@ -119,14 +119,13 @@ class _Device:
         elif event.kind != "refused" and event.body.get("trial") is not None:
             self.trial_of[event.number] = event.body["trial"]
             self._act(event, in_force)
-        if event.kind in MOVES or event.kind == "resumed":
-            self.active = event.wall
+        if event.kind in AT_THE_DEVICE:
+            self.active = Moment.of(event)
 
     def _resume(self, event: Event) -> None:
-        if self.active is None or self.longest_break is None:
+        if self.active is None:
             return
-        pause = datetime.fromisoformat(event.wall) - datetime.fromisoformat(self.active)
-        if pause > self.longest_break:
+        if is_longer(Moment.of(event).since(self.active), self.longest_break):
             self.possible += [place for place in self.begin if place not in self.possible]
             self.left_open = self.shown
 

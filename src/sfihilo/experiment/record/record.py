@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sfihilo.experiment.record.answers import all_answers
+from sfihilo.experiment.record.pauses import Moment
 from sfihilo.experiment.record.protocol import Protocol, Veto
 from sfihilo.experiment.record.trial import Trial
 from sfihilo.experiment.space.space import Policy, Space
@@ -23,7 +24,8 @@ class Record:
     """A session as its log tells it: who, in which space, its trials, where the device may be.
 
     `goal_set` is the goal that was set after the session began; None: the one of its settings.
-    `wall` is when the last event was written, `active` when the person last took part.
+    `wall` is when the last event was written, `active` when the person last took part. `left_open`
+    is a trial that was open in a break and was not started since: it may have been walked before.
     """
 
     session: str
@@ -45,7 +47,8 @@ class Record:
     refused: int = 0
     number: int = 0
     wall: str = ""
-    active: str = ""
+    active: Moment = Moment("", 0)
+    left_open: int | None = None
 
     @property
     def goal(self) -> Goal:

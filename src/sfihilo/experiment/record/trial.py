@@ -54,6 +54,7 @@ class Trial:
     strength: int | None = None
     ending: Ending | None = None
     why: str = ""
+    walk_undone: bool = False
     goal: Goal = "understand"
 
     @property
@@ -88,8 +89,11 @@ class Trial:
 
     @property
     def may_have_been_walked(self) -> bool:
-        """Whether the person may have felt this trial; only a veto says that it was not applied."""
-        return self.ending != "vetoed"
+        """Whether the person may have felt this trial; only a veto says that it was not applied.
+
+        Not even that, if its start, outcome or answer was recorded and undone.
+        """
+        return self.ending != "vetoed" or self.walk_undone
 
     @property
     def status(self) -> Status:

@@ -6,6 +6,7 @@ history that it was decided on; the record is always what the log holds, in the 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from threading import RLock
@@ -14,6 +15,7 @@ from sfihilo.experiment.log.errors import KeyConflictError, ReplacedError, Stale
 from sfihilo.experiment.log.event import Event, canonical
 from sfihilo.experiment.log.store import Log
 from sfihilo.experiment.record.fold import advance, fold, redo_target, undo_target
+from sfihilo.experiment.record.pauses import Moment
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Trial
 from sfihilo.experiment.session import decide
@@ -196,7 +198,8 @@ class SessionLog:
     def after_break(self, actor: str | None) -> Record:
         """Notice a break that nobody recorded, and end the one that there is."""
         require_open(self.record)
-        unnoticed = decide.unnoticed_break(self.record, datetime.now(UTC))
+        now = Moment(datetime.now(UTC).isoformat(), time.monotonic_ns())
+        unnoticed = decide.unnoticed_break(self.record, now)
         if unnoticed is not None:
             self.append(unnoticed, None, actor)
         if self.record.interrupted:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import numpy as np
 
 from sfihilo.experiment.log.event import Event
+from sfihilo.experiment.record.pauses import Moment, is_longer
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import TAKEN_OUT, Source, Trial
 from sfihilo.experiment.session.proposals import Proposal
@@ -94,7 +94,7 @@ def started(record: Record, number: int) -> Draft:
     """The policy is being applied."""
     require_open(record)
     trial = record.trial(number)
-    if trial.started:
+    if trial.started and record.left_open != number:  # after a break it is walked again
         raise ValueError(f"trial {number}: it was started already")
     open_trial(record, number)
     require_no_break(record, "start a trial")
@@ -113,7 +113,7 @@ def measured(record: Record, number: int, outcome: object) -> Draft:
     if not trial.started:
         require_reachable(record, trial)
     found = measurement(record, number, outcome)
-    warnings = [*found.warnings, *_unused(record, trial, found)]
+    warnings = [*found.warnings, *(_unused(record, trial, found) or _forgotten(record, trial))]
     return Draft("measured", {"trial": number, "outcome": found.values, "warnings": warnings})
 
 
@@ -129,6 +129,13 @@ def _unused(record: Record, trial: Trial, found: Measurement) -> list[str]:
         f"not measured: {', '.join(missing) or 'any outcome'}; {answer_too}the next trial is not "
         "compared with it, unless the outcome comes before (amend)"
     ]
+
+
+def _forgotten(record: Record, trial: Trial) -> list[str]:
+    """A warning if the trial may have been walked before the last break."""
+    if not record.reanchor_due or record.left_open != trial.number:
+        return []
+    return ["it was not started after the break, so the next trial is the same condition again"]
 
 
 def chosen(record: Record, number: int, choice: object, strength: object = None) -> Draft:
@@ -155,7 +162,10 @@ def _unasked(trial: Trial) -> str:
 
 
 def aborted(record: Record, number: int, why: str, pain: bool) -> Draft:
-    """The trial ends early."""
+    """The trial ends early; pain may also be felt when it is over."""
+    require_open(record)
+    if pain is True and record.trial(number).ended:
+        return Draft("pain", {"trial": number, **reason(why, pain)})
     open_trial(record, number)
     return Draft("aborted", {"trial": number, **reason(why, pain)})
 
@@ -247,13 +257,17 @@ def resumed(record: Record) -> Draft:
     return Draft("resumed", {})
 
 
-def unnoticed_break(record: Record, now: datetime) -> Draft | None:
+def unnoticed_break(record: Record, now: Moment) -> Draft | None:
     """The break that nobody recorded, if the person took no part for over `break_minutes`."""
-    pause = record.protocol.break_minutes
-    if record.interrupted or pause is None or not record.trials:
+    limit = record.protocol.break_minutes
+    if record.interrupted or limit is None or not record.trials:
         return None
-    minutes = (now - datetime.fromisoformat(record.active)).total_seconds() / 60
-    return interrupted(record, f"nothing for {minutes:.0f} min") if minutes > pause else None
+    pause = now.since(record.active)
+    if not is_longer(pause, limit):
+        return None
+    if pause is None:
+        return interrupted(record, "the computer was started anew")
+    return interrupted(record, f"nothing for {pause.total_seconds() / 60:.0f} min")
 
 
 def noted(record: Record, text: str) -> Draft:

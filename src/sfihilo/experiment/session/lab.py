@@ -86,10 +86,11 @@ class Lab:
     def __init__(
         self, path: str | Path, *, read_only: bool = False, actor: str | None = None
     ) -> None:
+        snapshots = Path(f"{path}.snapshots")
+        _require_not_emptied(Path(path), snapshots)
         self.log = Log.open(path, read_only=read_only)
         self.actor = actor
-        folder = None if self.log.read_only else Path(f"{path}.snapshots")
-        self._snapshots = Snapshots(folder)
+        self._snapshots = Snapshots(None if self.log.read_only else snapshots)
         self._sessions: list[Session] = []
 
     def __repr__(self) -> str:
@@ -294,6 +295,15 @@ def reading(session: str) -> Iterator[None]:
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         why = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else error
         raise ValueError(f"session {session!r} cannot be read: {why}") from error
+
+
+def _require_not_emptied(path: Path, snapshots: Path) -> None:
+    """Raise if the file is empty although it held sessions: it must not be begun anew unseen."""
+    if path.is_file() and path.stat().st_size == 0 and snapshots.is_dir():
+        raise DamagedError(
+            f"{path} is empty, but {snapshots.name} shows that it held sessions: restore a backup, "
+            "or remove that folder to begin anew"
+        )
 
 
 def participant_code(participant: object) -> str:

@@ -58,7 +58,7 @@ def run(session: Steps, apply: Apply, measure: Measure, choose: Choose, trials: 
 
 def _conduct(session: Steps, trial: Trial, apply: Apply, measure: Measure, choose: Choose) -> None:
     if not trial.measured:
-        if not trial.started:
+        if not trial.started or session.record.left_open == trial.number:
             trial = session.start(trial)  # first: if the next line dies, the device may be there
         apply(trial.policy)
         trial = _measured(session, trial, measure)

@@ -137,7 +137,8 @@ class Session:
 
         def same(stored: Event) -> bool:
             wanted = self._log.record.space.complete(policy)
-            return stored.kind == "suggested" and bool(stored.body["policy"] == wanted)
+            given = (stored.kind, stored.body["policy"], stored.body["why"])
+            return given == ("suggested", wanted, why)
 
         def decision(record: Record) -> Draft:
             wanted = decide.suggestion(record, policy)
