@@ -15,6 +15,7 @@ from typing import Any
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.record.places import TRIAL_MADE, corrects, places, taken_back
 from sfihilo.experiment.record.protocol import Protocol, Veto
+from sfihilo.experiment.record.recalled import walks_ago
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Ending, Trial
 from sfihilo.experiment.space.space import Space, function_name
@@ -26,6 +27,7 @@ ACTIONS = TRIAL_MADE | {
 # goal corrects them.
 WITH_THE_PERSON = TRIAL_MADE | {"started", "measured", "chosen", "aborted", "vetoed", "resumed"}
 # The pause since the last of these may have been a break; a note says nothing about that.
+NONE_NAMED = "no comparison is asked: no trial that the person recalls has a usable outcome"
 PAIN_HOLDS = "that it caused pain was undone; its neighbourhood is avoided until `lift`"
 
 
@@ -180,8 +182,24 @@ def _measured(record: Record, event: Event) -> Record:
         outcome=_ordered(record, body["outcome"]),
         warnings=(*record.trial(number).warnings, *body["warnings"]),
     )
+    record = _named(record, body)
     due = record.reanchor_due and not record.trial(number).known_outcome
     return replace(record, reanchor_due=due)
+
+
+def _named(record: Record, body: Mapping[str, Any]) -> Record:
+    """Store the trial to compare with, if it was named with the outcome."""
+    if "compare_with" not in body:
+        return record
+    number, named = body["trial"], body["compare_with"]
+    trial = record.trial(number)
+    if named is None:
+        return _changed(record, number, asks_choice=False, warnings=(*trial.warnings, NONE_NAMED))
+    if named not in range(1, number):
+        raise ValueError(f"compare_with: expected a trial before {number}, got {named!r}")
+    model = {**trial.model, "chance_new": body["chance_new"]}
+    ago = walks_ago(record, number, named)
+    return _changed(record, number, compare_with=named, ago=ago, model=model)
 
 
 def _chosen(record: Record, event: Event) -> Record:
@@ -200,7 +218,7 @@ def _amended(record: Record, event: Event) -> Record:
         changes |= {"measured": True, "outcome": _ordered(record, body["outcome"])}
     if "choice" in body:
         changes |= _answer(body)
-    return _changed(record, body["trial"], **changes)
+    return _named(_changed(record, body["trial"], **changes), body)
 
 
 def _aborted(record: Record, event: Event) -> Record:
@@ -243,7 +261,7 @@ def _lifted(record: Record, event: Event) -> Record:
 
 
 def _resumed(record: Record, event: Event) -> Record:
-    record = replace(record, interrupted=False)
+    record = replace(record, interrupted=False, recalled_from=len(record.trials) + 1)
     if not record.protocol.reanchor:
         return record
     current = record.current

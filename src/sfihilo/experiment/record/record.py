@@ -23,7 +23,8 @@ class Record:
     """A session as its log tells it: who, in which space, its trials, where the device may be.
 
     `goal_set` is the goal that was set after the session began; None: the one of its settings.
-    `wall` is when the last event was written, `active` when the person last took part.
+    `wall` is when the last event was written, `active` when the person last took part. Trials from
+    `recalled_from` on were asked after the last break.
     """
 
     session: str
@@ -46,6 +47,7 @@ class Record:
     number: int = 0
     wall: str = ""
     active: str = ""
+    recalled_from: int = 1
 
     @property
     def goal(self) -> Goal:
@@ -57,6 +59,11 @@ class Record:
     def grades(self) -> int:
         """How many answers the person is offered: 2, 5 or 7."""
         return int(self.settings.get("grades", 2))
+
+    @property
+    def recall(self) -> int:
+        """From how many of the last trials the learner names the one to compare with."""
+        return int(self.settings.get("recall", 1))
 
     @property
     def current(self) -> Trial | None:
