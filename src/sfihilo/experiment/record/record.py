@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class Record:
     """A session as its log tells it: who, in which space, its trials, where the device may be.
 
+    Trials from `recalled_from` on were asked after the last break.
     `goal_set` is the goal that was set after the session began; None: the one of its settings.
-    `wall` is when the last event was written, `active` when the person last took part. Trials from
-    `recalled_from` on were asked after the last break.
+    `wall` is when the last event was written, `active` when the person last took part.
     """
 
     session: str
@@ -41,13 +41,13 @@ class Record:
     notes: tuple[tuple[str, str | None, str], ...] = ()
     goal_set: Goal | None = None
     reanchor_due: bool = False
+    recalled_from: int = 1
     interrupted: bool = False
     closed: bool = False
     refused: int = 0
     number: int = 0
     wall: str = ""
     active: str = ""
-    recalled_from: int = 1
 
     @property
     def goal(self) -> Goal:

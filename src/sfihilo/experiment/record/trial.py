@@ -47,6 +47,7 @@ class Trial:
     asks_choice: bool
     model: Mapping[str, Any]
     repeats: int | None = None
+    ago: int | None = None
     started: bool = False
     measured: bool = False
     outcome: Mapping[str, float | None] | None = None
@@ -56,7 +57,6 @@ class Trial:
     strength: int | None = None
     ending: Ending | None = None
     why: str = ""
-    ago: int | None = None
     goal: Goal = "understand"
 
     @property
