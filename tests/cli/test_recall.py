@@ -54,7 +54,7 @@ def test_shell_says_which_trial_to_compare_with(recalling: Path) -> None:
         assert f"Compare with trial {other}, {words} ago: x " in text
         assert f"this one (n) or trial {other}, {words} ago (p)" in " ".join(text.split())
     assert loaded("show")["recall"] == 3
-    run("choose", "p", "clearly")
+    assert "Compare with" not in run("choose", "p", "clearly")
     assert f"trial {other}, clearly" in run("show")
     assert loaded("show")["trials"][-1]["choice"] == "previous"
 

@@ -62,8 +62,8 @@ def remarks(record: Record, trial: Trial) -> list[str]:
 
 
 def named_words(record: Record, trial: Trial) -> list[str]:
-    """Which trial an answer is about, with its settings, where the learner named it."""
-    if trial.ago is None or trial.compare_with is None or not trial.asks_choice:
+    """Which trial the open one is compared with, and its settings, where the learner named it."""
+    if trial.ago is None or trial.compare_with is None or trial.ended:
         return []
     settings = policy_words(record.space, record.trial(trial.compare_with).policy)
     return [f"Compare with {compared(trial)}: {settings}."]
