@@ -17,6 +17,7 @@ from sfihilo.checks import Checked, fraction, positive
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, sample
 from sfihilo.forward.gaussian_process import OutcomeProcesses
+from sfihilo.forward.validation import LeaveOneOut
 from sfihilo.history import FloatArray
 from sfihilo.inverse.posterior import Reward
 
@@ -53,10 +54,19 @@ class Objective:
         half = rng.standard_normal((-(-settings.outcome_samples // 2), forward.outcome_dim))
         return Objective(forward, reward, np.concatenate([half, -half]))
 
-    def outcomes(self, policy: FloatArray) -> FloatArray:
-        """Outcomes of one policy drawn from the forward belief, (draws, d_outcome)."""
+    def predicted(self, policy: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of a measurement of each outcome of one policy."""
         prediction = self.forward.predict(policy[None])
-        return sample(prediction.mean[0], prediction.variance[0], self.normals)
+        return prediction.mean[0], np.sqrt(prediction.variance[0])
+
+    def inflation(self) -> FloatArray:
+        """By which factor checks of the belief widen that standard deviation, (d_outcome,)."""
+        return LeaveOneOut.of(self.forward).inflation()
+
+    def outcomes(self, policy: FloatArray) -> FloatArray:
+        """Measurements of one policy drawn from the belief, (draws, d_outcome)."""
+        mean, deviation = self.predicted(policy)
+        return sample(mean, deviation**2, self.normals)
 
     def values(self, policies: FloatArray) -> FloatArray:
         """The objective of eq:final_policy_optimization, by Monte Carlo over outcomes."""
@@ -88,11 +98,19 @@ class Objective:
 class ProcessObjective(Objective):
     """The same objective with outcomes as Gaussian processes of a fixed prior (gaussian_process).
 
-    A rule that seeks a good setting executes policies that are much alike. The forward belief,
-    which scales outcomes by those executed, then extrapolates wrongly at times.
+    The forward belief scales outcomes by those executed. Where these are much alike or few, it
+    extrapolates wrongly at times, and a maximum is looked for where it errs.
     """
 
     processes: OutcomeProcesses
+
+    def predicted(self, policy: FloatArray) -> tuple[FloatArray, FloatArray]:
+        belief = self.processes.at(policy[None], np.float64)
+        return belief.mean[0], np.sqrt(belief.variance[0] + self.processes.noise**2)
+
+    def inflation(self) -> FloatArray:
+        """None: noise and amplitude follow the evidence."""
+        return np.ones(self.forward.outcome_dim)
 
     def values(self, policies: FloatArray) -> FloatArray:
         """E r(tau) in closed form, without measurement noise."""

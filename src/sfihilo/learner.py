@@ -300,7 +300,7 @@ def recommend(
     settings, feasible = state.settings, feasible_set(feasible)
     rng = generator(state.seed, state.round, "recommend")
     objective = Objective.of(settings.selection, state.forward, state.posterior(), rng)
-    if settings.rule_name in SEEKING:
+    if settings.average is not None or settings.rule_name in SEEKING:
         objective = ProcessObjective(
             objective.forward, objective.reward, objective.normals, state.processes()
         )

@@ -1,7 +1,8 @@
 """What is known about a recommended policy, and what is not.
 
-Intervals of outcomes are those of the forward belief, widened by what its leave-one-out checks show
-(forward/validation.py) and by Student's t for the few observations that its scale rests on.
+Intervals of outcomes are those of the belief that the policy was chosen by, widened by Student's t
+for the few observations that its scale rests on; those of the paper's forward belief also by what
+its leave-one-out checks show (forward/validation.py).
 Probabilities of preference integrate over outcomes and reward: they predict the person's answer,
 if both policies were executed one after the other.
 """
@@ -68,16 +69,15 @@ def describe(
 ) -> Recommendation:
     """The recommendation of `policy`, compared with what was tried and with `others`."""
     forward, reward = objective.forward, objective.reward
-    prediction = forward.predict(policy[None])
-    mean, checks = prediction.mean[0], LeaveOneOut.of(forward)
+    mean, deviation = objective.predicted(policy)
     freedom = np.maximum(forward.measurements - 1, _FEWEST_FREEDOM)
     quantile = scipy.special.stdtrit(freedom, 0.5 + settings.interval / 2)
-    reach = quantile * np.sqrt(prediction.variance[0])
-    reach = reach * checks.inflation()
+    reach = quantile * deviation * objective.inflation()
     outcomes = objective.outcomes(policy)
     rewards = reward.reward_samples(outcomes).mean(axis=0)
     tail = (1 - settings.interval) / 2
     low, high = np.quantile(rewards, [tail, 1 - tail])
+    trusted = LeaveOneOut.of(forward).trusted_leverage()
     best_tried = _best_tried(objective, feasible)
     compared = dict(others)
     if len(forward.policies):
@@ -92,7 +92,7 @@ def describe(
         reward=float(reward.mean_reward(outcomes).mean()),
         reward_low=float(low),
         reward_high=float(high),
-        extrapolates=bool(forward.leverage(policy[None])[0] > checks.trusted_leverage()),
+        extrapolates=bool(forward.leverage(policy[None])[0] > trusted),
         comparisons=comparisons,
         preferred={
             name: _preferred(objective, outcomes, other) for name, other in compared.items()

@@ -12,6 +12,7 @@ from typing import Any
 
 from sfihilo.checks import named_function
 from sfihilo.querying.baselines import mutual_information, random
+from sfihilo.querying.entropy_search import entropy_search
 from sfihilo.querying.knowledge_gradient import knowledge_gradient
 from sfihilo.querying.lookahead import QuerySettings, boundary_lookahead
 from sfihilo.querying.pairs import PairSettings, global_pairs
@@ -29,6 +30,7 @@ __all__ = [
     "Situation",
     "best",
     "boundary_lookahead",
+    "entropy_search",
     "eubo",
     "global_pairs",
     "knowledge_gradient",
@@ -44,6 +46,7 @@ RULES: dict[str, Rule] = {
     "boundary_lookahead": boundary_lookahead,
     "global_pairs": global_pairs,
     "best": best,
+    "entropy_search": entropy_search,
     "thompson": thompson,
     "knowledge_gradient": knowledge_gradient,
     "eubo": eubo,
@@ -51,7 +54,7 @@ RULES: dict[str, Rule] = {
 
 
 # Rules whose questions and advice rest on the outcomes' processes (forward/gaussian_process.py).
-SEEKING = frozenset({"best", "thompson", "knowledge_gradient", "eubo"})
+SEEKING = frozenset({"best", "entropy_search", "thompson", "knowledge_gradient", "eubo"})
 
 
 def rule(name: str) -> Rule:

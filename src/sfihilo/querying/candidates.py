@@ -12,15 +12,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sfihilo.history import FloatArray
+from sfihilo.history import FloatArray, IntArray
 from sfihilo.querying.ranking import top
 from sfihilo.querying.situation import Situation
+from sfihilo.querying.valuation import Valuation
 
 _RADII = (0.03, 0.08, 0.2)
 _CLIMB_RADII = (0.1, 0.05, 0.025, 0.0125)
 _CLIMB_STARTS = 4
 _CLIMB_STEPS = 16
-_MOVED_SHARES = (0.3, 0.6, 1.0)
+# By the mean plus this many standard deviations: what looks good, and what might be.
+_OPTIMISM = (0.3, 1.0, 2.5)
+_KEPT = 54  # per degree of optimism
 
 
 def everywhere(
@@ -35,19 +38,6 @@ def everywhere(
     steps = rng.choice(_RADII, moved)[:, None] * rng.standard_normal(centres.shape)
     again = tried[situation.feasible.contains(tried, situation.previous)]
     return np.concatenate([pool, again, situation.kept(centres + steps)])
-
-
-def inside_box(
-    situation: Situation, centres: FloatArray, half: float, rng: np.random.Generator, count: int
-) -> FloatArray:
-    """About `count` policies in boxes of this half-width around the centres.
-
-    Of some policies only a few coordinates are moved: in many dimensions a policy that differs in
-    all of them is far away, however narrow the box.
-    """
-    near = np.repeat(centres, -(-count // len(centres)), axis=0)
-    moved = rng.random(near.shape) < rng.choice(_MOVED_SHARES, len(near))[:, None]
-    return situation.kept(near + half * moved * rng.uniform(-1, 1, near.shape))
 
 
 def climb(
@@ -66,3 +56,25 @@ def climb(
         if len(near):
             pool, values = np.concatenate([pool, near]), np.append(values, value(near))
     return pool, values
+
+
+def promising(situation: Situation, rng: np.random.Generator) -> Valuation:
+    """Policies that may be the best, the one of the largest value first."""
+    found: list[Valuation] = []
+
+    def value(policies: FloatArray) -> FloatArray:
+        found.append(Valuation.of(situation, policies))
+        return found[-1].value
+
+    # Steps of the climb stay in the pool: between those near the advice, the advice is decided.
+    _, values = climb(situation, value, everywhere(situation, rng), rng)
+    advice, valued = int(np.argmax(values)), Valuation.joined(found)
+    mean, deviation = valued.margin(valued.features[advice])
+    by_optimism = [top(mean + some * deviation, _KEPT).tolist() for some in _OPTIMISM]
+    kept = unique([advice, *(row for rows in by_optimism for row in rows)])
+    return valued.rows(kept)
+
+
+def unique(rows: list[int]) -> IntArray:
+    """Each once, in the order of their first appearance."""
+    return np.array(list(dict.fromkeys(rows)))

@@ -29,16 +29,10 @@ import scipy
 from sfihilo.forward import sample
 from sfihilo.history import FloatArray, IntArray
 from sfihilo.inverse.posterior import LOGISTIC_STD
-from sfihilo.querying.candidates import climb, everywhere
-from sfihilo.querying.ranking import top
+from sfihilo.querying.candidates import promising, unique
 from sfihilo.querying.situation import Decision, Situation
 from sfihilo.querying.valuation import Valuation
 
-# By the mean plus this many standard deviations: what looks good, and what might be. Among many
-# settings nearly everything might be: there, optimism is less.
-_OPTIMISM = (0.3, 1.0, 2.5)
-_FEW_SETTINGS = 4
-_KEPT = 54  # per degree of optimism
 _DRAWS = 40
 _MORE = 40
 _OUTCOMES = 12
@@ -48,10 +42,10 @@ _FARTHEST = 6.0  # standard deviations: an answer that is as good as certain tel
 def knowledge_gradient(situation: Situation) -> Decision:
     """The policy after whose outcome and answer the best advice is expected to be worth most."""
     rng = situation.random("gradient")
-    pool = _shortlist(situation, rng)
+    pool = promising(situation, rng)
     targets = _winners(situation, pool, rng)
     others = rng.permutation(len(pool.value))[:_MORE]
-    candidates = _unique([*targets.tolist(), *others.tolist()])
+    candidates = unique([*targets.tolist(), *others.tolist()])
     half = rng.standard_normal((_OUTCOMES // 2, pool.mean.shape[1]))
     normals = np.concatenate([half, -half])
     scores = expected_gain(situation, pool.rows(candidates), pool.rows(targets), normals)
@@ -93,24 +87,6 @@ def expected_gain(
     return np.asarray(expected - targets.value.max())
 
 
-def _shortlist(situation: Situation, rng: np.random.Generator) -> Valuation:
-    """Policies that may be the best, the one of the largest value first."""
-    found: list[Valuation] = []
-
-    def value(policies: FloatArray) -> FloatArray:
-        found.append(Valuation.of(situation, policies))
-        return found[-1].value
-
-    # Steps of the climb stay in the pool: between those near the advice, the advice is decided.
-    _, values = climb(situation, value, everywhere(situation, rng), rng)
-    advice, valued = int(np.argmax(values)), Valuation.joined(found)
-    mean, deviation = valued.margin(valued.features[advice])
-    deviation *= min(1.0, _FEW_SETTINGS / situation.policy_dim)
-    by_optimism = [top(mean + some * deviation, _KEPT).tolist() for some in _OPTIMISM]
-    kept = _unique([advice, *(row for rows in by_optimism for row in rows)])
-    return valued.rows(kept)
-
-
 def _winners(situation: Situation, pool: Valuation, rng: np.random.Generator) -> IntArray:
     """Which policies are the best in some draw of both beliefs; the first one always."""
     posterior = situation.posterior
@@ -120,9 +96,4 @@ def _winners(situation: Situation, pool: Valuation, rng: np.random.Generator) ->
         int(np.argmax(posterior.features.reward(drawn, each)))
         for drawn, each in zip(outcomes, weights, strict=True)
     ]
-    return _unique([0, *best])
-
-
-def _unique(rows: list[int]) -> IntArray:
-    """Each once, in the order of their first appearance."""
-    return np.array(list(dict.fromkeys(rows)))
+    return unique([0, *best])

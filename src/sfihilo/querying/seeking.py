@@ -7,24 +7,14 @@ import scipy
 
 from sfihilo.history import FloatArray
 from sfihilo.querying.candidates import climb, everywhere
-from sfihilo.querying.knowledge_gradient import knowledge_gradient
+from sfihilo.querying.entropy_search import entropy_search
 from sfihilo.querying.situation import Decision, Situation
-from sfihilo.querying.thompson import local_thompson
 from sfihilo.querying.valuation import Valuation
-
-# Half-width of the box that Thompson sampling searches, times the number of settings.
-_BOX = 2.0
 
 
 def best(situation: Situation) -> Decision:
-    """The knowledge gradient and local Thompson sampling in turn.
-
-    The knowledge gradient finds a good region soon and may stay in a wrong one; Thompson sampling
-    goes on trying whatever might be better.
-    """
-    if len(situation.forward.policies) % 2:
-        return knowledge_gradient(situation)
-    return local_thompson(situation, min(1.0, _BOX / situation.policy_dim))
+    """The rule of the goal "best": what tells most about which setting is the best."""
+    return entropy_search(situation)
 
 
 def eubo(situation: Situation) -> Decision:

@@ -15,12 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 from sfihilo.history import FloatArray
-from sfihilo.querying.candidates import climb, everywhere, inside_box
+from sfihilo.querying.candidates import climb, everywhere
 from sfihilo.querying.situation import Decision, Situation
-from sfihilo.querying.valuation import best_tried
-
-_CENTRES = 2
-_LOCAL_POOL = 700
 
 
 def thompson(situation: Situation) -> Decision:
@@ -28,24 +24,6 @@ def thompson(situation: Situation) -> Decision:
     rng = situation.random("thompson")
     value = drawn_value(situation, rng)
     pool, values = climb(situation, value, everywhere(situation, rng), rng)
-    return Decision(policy=pool[int(np.argmax(values))], pool=pool, scores=values)
-
-
-def local_thompson(situation: Situation, half: float) -> Decision:
-    """The best policy near the executed ones believed best, under one draw of both beliefs.
-
-    In eight dimensions some policy far away looks best in nearly every draw, since nothing is known
-    about it. Near what was tried, draws agree on much and disagree on what matters.
-    """
-    rng = situation.random("thompson")
-    if situation.feasible.choices is not None:
-        pool = everywhere(situation, rng)
-    else:
-        centres = best_tried(situation, _CENTRES)
-        pool = inside_box(situation, centres, half, rng, _LOCAL_POOL)
-        if len(pool) == 0:  # the feasible set may have moved away from all that was tried
-            pool = everywhere(situation, rng)
-    values = drawn_value(situation, rng)(pool)
     return Decision(policy=pool[int(np.argmax(values))], pool=pool, scores=values)
 
 

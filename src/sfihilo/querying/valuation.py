@@ -72,10 +72,3 @@ class Valuation:
         mean, variance = self.situation.posterior.margins(self.features - features)
         variance = variance + np.einsum("ij,ij->i", self.slope**2, self.at.variance)
         return mean, np.sqrt(variance.astype(float))
-
-
-def best_tried(situation: Situation, count: int) -> FloatArray:
-    """The executed policies of the largest values, the best first."""
-    tried = situation.forward.policies
-    value = Valuation.of(situation, tried).value
-    return np.asarray(tried[np.argsort(-value, kind="stable")[:count]])

@@ -250,5 +250,25 @@ def grades(
     _show_paths(written, as_json)
 
 
+@app.command()
+def advice(
+    results: ResultsOption = Path("results/advice"),
+    out: Annotated[Path, typer.Option(help="The page to update.")] = Path("docs/best-setting.md"),
+    as_json: JsonOption = False,
+) -> None:
+    """Write the tables and the figure about the advice, from results of the panel advice."""
+    from sfihilo.study.analysis.advice import write_tables
+    from sfihilo.study.analysis.measures import Results
+    from sfihilo.study.figures import style
+    from sfihilo.study.figures.advice import advice_gap
+    from sfihilo.study.run.store import read_results
+
+    with errors():
+        table = Results.of(read_results(results))
+        written = style.write(advice_gap(table), results / "figures", "advice_gap")
+        written.append(write_tables(table, out))
+    _show_paths(written, as_json)
+
+
 if __name__ == "__main__":
     app()

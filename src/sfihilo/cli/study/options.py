@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from sfihilo.study.design.conditions import BASE, Preset, Unit
+from sfihilo.study.design.conditions import BASE, STUDY_SEED, Preset, Unit
 from sfihilo.study.design.panels import (
     RANDOM,
     Row,
@@ -126,6 +126,9 @@ class UnitOptions:
     preset: PresetOption = PresetName.paper
     users: Annotated[int | None, typer.Option(min=1, help="Number of users.")] = None
     queries: Annotated[int | None, typer.Option(min=1, help="Comparisons per user.")] = None
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the study: another one means other people.")
+    ] = STUDY_SEED
     rule: Annotated[
         list[str] | None,
         typer.Option(help="Only this rule: a name, module:function, or file.py:function."),
@@ -149,6 +152,7 @@ class UnitOptions:
             preset,
             0,
             queries=self.queries or size.queries,
+            study_seed=self.seed,
             evaluation=size.evaluation,
             users=size.people,
             lean=size.lean,

@@ -1,0 +1,46 @@
+"""The gap of the advice over trials, for both goals and Random."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from sfihilo.study.analysis.advice import PANEL, cell_of
+from sfihilo.study.analysis.measures import Results
+from sfihilo.study.design.panels import BEST, GLOBAL_PAIRS, RANDOM
+from sfihilo.study.figures import style
+from sfihilo.study.figures.curves import mean_curve
+from sfihilo.study.figures.results import users_text
+
+_LINES = (
+    (RANDOM, "Random", style.BLACK),
+    (GLOBAL_PAIRS, "goal understand", style.SEQUENCE[0]),
+    (BEST, "goal best", style.SEQUENCE[2]),
+)
+_COLUMNS = 4
+
+
+def advice_gap(results: Results) -> Figure:
+    """One panel per condition: the mean gap with its bootstrap band."""
+    rows = [row for row in PANEL if results.curves(cell_of(row, BEST), "advice_gap").count]
+    lines = -(-max(len(rows), 1) // _COLUMNS)
+    with style.styled():
+        figure = style.new_figure(style.FULL_WIDTH, 2.1 * lines + 0.3)
+        panels = figure.subplots(lines, _COLUMNS, sharey=True, squeeze=False).ravel()
+        for axes, row in zip(panels, rows, strict=False):
+            counts = []
+            for rule, label, colour in _LINES:
+                curves = results.curves(cell_of(row, rule), "advice_gap")
+                if curves.count:
+                    counts.append(curves.count)
+                    mean_curve(axes, curves.queries, curves.values, colour=colour, label=label)
+            axes.set_title(row.label)
+            axes.set_xlabel("trials")
+            axes.set_ylim(0, None)
+            style.users_note(axes, users_text(counts))
+        for axes in panels[len(rows) :]:
+            axes.set_visible(False)
+        panels[0].set_ylabel("reward missed by the advice")
+        if rows:
+            handles, labels = panels[0].get_legend_handles_labels()
+            figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return figure
