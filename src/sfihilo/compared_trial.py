@@ -16,6 +16,7 @@ outcome is known by now: nothing is averaged over predictions.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -36,6 +37,7 @@ def question(
     query: Query,
     outcome: npt.ArrayLike | None,
     feasible: Feasible | None = None,
+    among: Collection[int] | None = None,
 ) -> Query:
     """Return the query with the trial that its outcome is best compared with as its anchor.
 
@@ -48,6 +50,7 @@ def question(
         query: what `ask` returned.
         outcome: the measured outcome; None, or NaN for single numbers, where it was not measured.
         feasible: which policies are allowed; None allows the whole unit cube.
+        among: the rounds that the person remembers; None: all of the last `recall`.
 
     Returns:
         The query with the chosen `anchor`; `compared_with` is the round that it was measured in.
@@ -69,6 +72,8 @@ def question(
         True
     """
     rounds = state.history.recent(state.settings.recall)
+    if among is not None:
+        rounds = rounds[np.isin(rounds, list(among))]
     if state.settings.recall == 1 or rounds.size == 0:
         return query
     whole = _whole(state, query, partial_outcome(outcome, state.settings.outcome_dim))

@@ -223,6 +223,9 @@ def test_goal_option_goes_before_the_rule_of_the_file(folder: Path) -> None:
     [
         ('answers = "six"', "answers: expected two, five, seven, got 'six'"),
         ("answers = 7", "answers: expected two, five, seven, got 7"),
+        ("recall = 6", "recall: expected a whole number from 1 to 5, got 6"),
+        ('recall = "all"', "recall: expected a whole number from 1 to 5, got 'all'"),
+        ("recall_noise = -1", "recall_noise: expected a number from 0, got -1"),
         ('goal = "fast"', "goal: expected understand or best, got 'fast'"),
         ('preset = "paper"\nanswers = "seven"', "grades: expected 2 with the paper's inference"),
     ],
@@ -239,6 +242,6 @@ def test_example_names_every_option_of_a_session() -> None:
     packaged = (root / "src" / "sfihilo" / "experiment" / "space.toml").read_text()
     assert example == packaged
     _, settings, _ = beginning.read_space(root / "examples" / "space.toml")
-    assert (settings.goal, settings.grades) == ("understand", 2)
-    for name in ("goal", "answers", "preset", "drift", "reanchor", "break_minutes"):
+    assert (settings.goal, settings.grades, settings.recall) == ("understand", 2, 1)
+    for name in ("goal", "answers", "recall", "preset", "drift", "reanchor", "break_minutes"):
         assert f"\n{name} = " in example

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from sfihilo import Response, Settings, State, ask, begin, load, recommend, save, tell
-from sfihilo.history import Choice
+from sfihilo.history import Choice, Query, known_choice
 from sfihilo.inverse.grading import (
     CUTS,
     Grading,
@@ -116,6 +116,25 @@ def test_graded_answers_give_another_reward_than_their_signs() -> None:
     graded = played(SEVEN, 12)
     signs = replace(graded.inverse, grading=Grading(used=False))
     assert not np.array_equal(graded.inverse.answers.bounds, signs.answers.bounds)
+
+
+def test_ungraded_answers_on_a_graded_scale_give_the_state_of_two_answers() -> None:
+    """To the last bit, up to the first update of the scale, which two answers do not have."""
+    rng = np.random.default_rng(0)
+    two, seven = begin(replace(SEVEN, grades=2), 0), begin(SEVEN, 0)
+    for choice in (None, "new", "previous", "previous", "new"):
+        policy, outcome = rng.random(two.settings.policy_dim), rng.random(two.settings.outcome_dim)
+        two, seven = (
+            tell(
+                state,
+                Query(state.round, policy, state.history.anchor),
+                Response(outcome, known_choice(choice)),
+            )
+            for state in (two, seven)
+        )
+    assert two.history.compared.sum() == 4
+    assert (two.inverse.centre == seven.inverse.centre).all()
+    assert (two.inverse.curvature == seven.inverse.curvature).all()
 
 
 @pytest.mark.parametrize("scale", [0.4, 2.5])

@@ -218,6 +218,25 @@ def test_strengths_that_are_not_used_are_told(lab: Lab, monkeypatch: pytest.Monk
     assert "do not grow with the predicted difference" in report(session)
 
 
+def test_person_who_cannot_grade_is_told_from_the_answers_alone(lab: Lab) -> None:
+    graded = replace(LEAN, grades=7, inverse=replace(LEAN.inverse, inference="variational"))
+    session = lab.create(SPACE, "P1", 1, settings=graded)
+    rng = np.random.default_rng(1)
+    before = 0.5
+    for _ in range(32):
+        trial = session.ask()
+        value = float(rng.random())
+        trial = session.measure(trial, {"effort": 2 + 6 * value, "comfort": 10 * value})
+        if trial.asks_choice:  # the direction is right, the strength the wrong way round
+            strength = 1 if abs(value - before) > 0.4 else 3 if abs(value - before) < 0.2 else 2
+            session.choose(trial, "new" if value > before else "previous", strength)
+        before = value
+    advice = session.recommend()
+    assert advice.grades_used is False
+    assert advice.to_dict()["grades_used"] is False
+    assert "do not grow with the predicted difference" in report(session)
+
+
 def test_extrapolating_and_distant_advice_is_said_in_words(session: Session) -> None:
     advice = replace(session.recommend(), extrapolates=True, one_step=False)
     assert [text.split(":")[0] for text in advice.remarks] == [

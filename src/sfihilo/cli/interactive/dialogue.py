@@ -24,6 +24,7 @@ from sfihilo.cli.interactive.screens import (
     event_words,
     help_lines,
     hint,
+    other_trial,
     outcome_prompt,
     place_prompt,
     read_outcome,
@@ -102,7 +103,7 @@ class Dialogue:
             self.terminal.show("")
             self.terminal.heading(lines[0])
             self.terminal.show(*lines[1:])
-        self.terminal.show(*hint(stage, record.grades))
+        self.terminal.show(*hint(stage, record.grades, other_trial(record)))
         self.terminal.discard()
 
     def _action(self, stage: Stage) -> Action | None:
@@ -169,7 +170,8 @@ class Dialogue:
             self.session.choose(self._trial(), choice, strength)
             return
         if action == "help":
-            self.terminal.show(*help_lines(stage, self.session.record.grades))
+            record = self._meant()
+            self.terminal.show(*help_lines(stage, record.grades, other_trial(record)))
             return
         steps: dict[Action, Callable[[], Any]] = {
             "ask": self._ask,

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sfihilo.cli.output import LINE_WIDTH
-from sfihilo.cli.session.steps import change, compared, outcome_words, remarks, require_applicable
+from sfihilo.cli.session.steps import (
+    change,
+    compared,
+    named_words,
+    outcome_words,
+    remarks,
+    require_applicable,
+)
 from sfihilo.cli.session.values import is_missing, parse_number
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output.digits import physical, physical_unit, with_unit
@@ -186,21 +193,29 @@ def key_names(stage: Stage, grades: int = 2) -> str:
     return ", ".join(key_name(key) for key in keys_of(stage, grades) if key != END)
 
 
-def key_word(action: Action, grades: int) -> str:
-    """What a key does, in a few words."""
+def key_word(action: Action, grades: int, other: str = WORDS["previous"]) -> str:
+    """What a key does, in a few words; `other` is the trial that this one is compared with."""
     choice, strength = ANSWERS.get(action, (None, None))
     word = strength_word(strength, grades)
+    trial = other if choice == "previous" else WORDS["new"]
     if word is None:
-        return WORDS[action]
+        return other if action == "previous" else WORDS[action]
     better = word if word == "better" else f"{word} better"
-    return f"{WORDS['new' if choice == 'new' else 'previous']} {better}"
+    return f"{trial} {better}"
 
 
-def hint(stage: Stage, grades: int = 2) -> list[str]:
+def other_trial(record: Record) -> str:
+    """The trial that an answer compares with, as the keys call it."""
+    trial = record.current
+    named = trial is not None and trial.ago is not None and trial.ago > 1
+    return f"trial {trial.compare_with}" if trial is not None and named else WORDS["previous"]
+
+
+def hint(stage: Stage, grades: int = 2, other: str = WORDS["previous"]) -> list[str]:
     """The keys of a stage with what they do, in lines of at most 80 columns."""
     lines = [""]
     for key, action in keys_of(stage, grades).items():
-        item = f"[{key_name(key)}] {key_word(action, grades)}"
+        item = f"[{key_name(key)}] {key_word(action, grades, other)}"
         if key == END:
             continue
         if len(lines[-1]) + len(item) + 2 > LINE_WIDTH:
@@ -209,10 +224,13 @@ def hint(stage: Stage, grades: int = 2) -> list[str]:
     return lines
 
 
-def help_lines(stage: Stage, grades: int = 2) -> list[str]:
+def help_lines(stage: Stage, grades: int = 2, other: str = WORDS["previous"]) -> list[str]:
     """The keys of a stage, explained."""
+    words = dict(HELP)
+    if other != WORDS["previous"]:
+        words["previous"] = f"the person prefers {other}"
     return [
-        f"  {key_name(key):<6} {HELP.get(action) or key_word(action, grades)}"
+        f"  {key_name(key):<6} {words.get(action) or key_word(action, grades, other)}"
         for key, action in keys_of(stage, grades).items()
         if key != END
     ]
@@ -250,6 +268,7 @@ def screen(record: Record, stage: Stage, large: bool = False) -> list[str]:
             *(f"warning: {warning}" for warning in trial.warnings),
             f"Measured: {outcome_words(record, trial)}",
             "",
+            *named_words(record, trial),
             f"Which was better: this one (trial {trial.number}) or {compared(trial)}?",
         ]
     return []

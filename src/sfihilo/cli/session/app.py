@@ -30,7 +30,7 @@ from sfihilo.cli.session.command import (
     use_session,
     used_session,
 )
-from sfihilo.cli.session.steps import next_step, remarks
+from sfihilo.cli.session.steps import named_words, next_step, remarks
 from sfihilo.cli.session.values import (
     CHOICE_HELP,
     STRENGTH_HELP,
@@ -158,15 +158,21 @@ def show(name: Name = None, db: Db = DEFAULT_DB, as_json: Json = False) -> None:
             "goal": record.goal,
             "rule": record.settings["rule"] if record.goal_set is None else None,
             "answers": offered(record.grades),
+            **({"recall": record.recall} if record.recall > 1 else {}),
             "space": record.space.to_dict(),
             "reanchor_due": record.reanchor_due,
             "trials": [trial.to_dict() for trial in record.trials],
         }
         if not output.json(state):
-            output.say(f"Goal: {record.goal}. Answers offered: {offered(record.grades)}.")
+            about = f"Goal: {record.goal}. Answers offered: {offered(record.grades)}."
+            recalled = f" Compared with one of the last {record.recall} walks."
+            output.say(about + (recalled if record.recall > 1 else ""))
             title = f"Session {record.session}, participant {record.participant}, {record.status}"
             output.table(title, *trial_table(record))
-            output.say(next_step(record))
+            current = record.current
+            output.say(
+                *(named_words(record, current) if current is not None else ()), next_step(record)
+            )
 
 
 @app.command()
@@ -215,7 +221,7 @@ def choose(
     ] = None,
     trial: Number = None,
 ) -> None:
-    """What the person preferred: the new condition or the previous one."""
+    """What the person preferred: the new condition or the one that it is compared with."""
     answer, grade = parse_choice(choice), parse_strength(strength, command.record.grades)
     command.show(command.session.choose(command.trial(trial), answer, grade, key=command.key))
 

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from sfihilo import Settings
     from sfihilo.settings import Goal
 
-LEARNER_OPTIONS = ("preset", "goal", "rule", "answers", "measurement_noise", "reward_noise")
+LEARNER_OPTIONS = (
+    "preset", "goal", "rule", "answers", "recall", "recall_noise", "measurement_noise",
+    "reward_noise",
+)  # fmt: skip
 PROTOCOL_OPTIONS = ("drift", "reanchor", "break_minutes")
 
 
@@ -91,6 +94,10 @@ def session_options(table: Any, where: str) -> tuple[Settings, Protocol]:
             rule=table.get("rule", settings.rule),
             goal=table.get("goal", settings.goal),
             grades=OFFERED[answers],
+            recall=table.get("recall", settings.recall),
+            recall_noise=finite_number(
+                table.get("recall_noise", settings.recall_noise), "recall_noise"
+            ),
             noise=replace(settings.noise, **noise),
         )
         protocol = Protocol(**{name: table[name] for name in PROTOCOL_OPTIONS if name in table})

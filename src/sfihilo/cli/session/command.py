@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from sfihilo.cli.output import DAMAGED, FAILED, Output, errors, fail, printable
-from sfihilo.cli.session.steps import next_step, outcome_words, trial_rows
+from sfihilo.cli.session.steps import named_words, next_step, outcome_words, trial_rows
 from sfihilo.experiment.files import replacing
 from sfihilo.experiment.log.errors import DamagedError, KeyConflictError, LogError, NotALogError
 from sfihilo.experiment.log.event import Event
@@ -218,7 +218,7 @@ class Command:
         warnings = [f"warning: {warning}" for warning in trial.warnings]
         if trial.measured:
             warnings.insert(0, f"Measured: {outcome_words(record, trial)}")
-        self.output.say(*warnings, *remarks, next_step(record))
+        self.output.say(*warnings, *named_words(record, trial), *remarks, next_step(record))
 
     def show_correction(self, event: Event, verb: str) -> None:
         """Which event no longer counts, or counts again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfihilo.experiment.output.digits import physical, physical_unit
+from sfihilo.experiment.output.digits import physical, physical_unit, policy_words
 from sfihilo.experiment.record.answers import STRENGTHS
 from sfihilo.experiment.record.kept import last_policy
 from sfihilo.experiment.record.record import Record
@@ -15,6 +15,7 @@ from sfihilo.experiment.space.parameter import Parameter
 from sfihilo.experiment.space.safety import UnsafePolicyError
 from sfihilo.experiment.space.space import Policy
 
+AGO = {2: "two", 3: "three", 4: "four", 5: "five"}
 WHY_ANCHOR = (
     "This is the last condition again: after a break the person needs to feel it anew, so that "
     "the next one can be compared with it."
@@ -55,6 +56,8 @@ def _next_of_walk(record: Record, trial: Trial) -> str:
 
 def compared(trial: Trial) -> str:
     """The condition that a trial is compared with."""
+    if trial.ago is not None and trial.ago > 1:
+        return f"trial {trial.compare_with}, {AGO.get(trial.ago, trial.ago)} ago"
     if trial.compare_with == trial.number - 1:
         return f"the one before, trial {trial.compare_with}"
     return f"trial {trial.compare_with}"
@@ -62,7 +65,19 @@ def compared(trial: Trial) -> str:
 
 def remarks(record: Record, trial: Trial) -> list[str]:
     """What an operator should know about a new trial."""
+    if trial.awaits_name and not trial.measured:
+        return [
+            f"Which of the last {record.recall} walks to compare with is named after measuring."
+        ]
     return [WHY_ANCHOR] if trial.source == "anchor" else []
+
+
+def named_words(record: Record, trial: Trial) -> list[str]:
+    """Which trial the open one is compared with, and its settings, where the learner named it."""
+    if trial.ago is None or trial.compare_with is None or trial.ended:
+        return []
+    settings = policy_words(record.space, record.trial(trial.compare_with).policy)
+    return [f"Compare with {compared(trial)}: {settings}."]
 
 
 def require_applicable(record: Record, trial: Trial) -> None:

@@ -41,7 +41,9 @@ def trial_table(record: Record) -> tuple[list[str], list[list[object]]]:
 def answer_words(record: Record, trial: Trial) -> str:
     """The answer of a trial, with its strength if it has one."""
     word = strength_word(trial.strength, record.grades)
-    return (trial.choice or "cannot say") + ("" if word is None else f", {word}")
+    named = trial.choice == "previous" and trial.ago is not None and trial.ago > 1
+    answer = f"trial {trial.compare_with}" if named else trial.choice or "cannot say"
+    return answer + ("" if word is None else f", {word}")
 
 
 def advice_tables(output: Output, record: Record, advice: Advice) -> None:

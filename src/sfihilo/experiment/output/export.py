@@ -185,7 +185,8 @@ def write_readme(session: ExportedSession, last: Event, path: Path) -> Path:
         f"Participant {printable(record.participant)}, opened {printable(record.opened)}, "
         f"seed {printable(record.seed)}, "
         f"{len(record.trials)} trials, {record.status}. Goal: {printable(record.goal)}; "
-        f"{offered(record.grades)} answers offered.",
+        f"{offered(record.grades)} answers offered"
+        + (f", compared with one of the last {record.recall} walks." if record.recall > 1 else "."),
         f"The record has {last.seq} events and ends with hash `{last.hash}`.",
         "Times are UTC; trials are ordered by number, never by clock. An empty cell is missing.",
         "A text that a spreadsheet would compute as a formula begins with ' in the CSV files.",

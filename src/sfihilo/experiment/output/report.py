@@ -130,8 +130,13 @@ def _summary(record: Record) -> str:
         f"{escape(record.opened[:16].replace('T', ' '))} UTC · {record.status} · "
         f"{counted(len(ended), 'complete trial')} · {counted(answers, 'answer')}, "
         f"{len(used_answers(record))} learned from · {counted(record.refused, 'refused input')} · "
-        f"goal: {escape(record.goal)} · {offered(record.grades)} answers offered</p>"
+        f"goal: {escape(record.goal)} · {offered(record.grades)} answers offered"
+        f"{_recalled(record)}</p>"
     )
+
+
+def _recalled(record: Record) -> str:
+    return f" · compared with one of the last {record.recall} walks" if record.recall > 1 else ""
 
 
 def _advice(record: Record, advice: Advice, ranges: Sequence[BestRange]) -> str:
@@ -240,7 +245,9 @@ def _trial_row(record: Record, trial: Trial) -> list[str]:
 
 def _answer(record: Record, trial: Trial) -> str:
     word = strength_word(trial.strength, record.grades)
-    return ANSWERS[trial.choice] + ("" if word is None else f", {word}")
+    named = trial.choice == "previous" and trial.ago is not None
+    preferred = f"trial {trial.compare_with}" if named else ANSWERS[trial.choice]
+    return preferred + ("" if word is None else f", {word}")
 
 
 def _vetoes(record: Record) -> str:

@@ -17,6 +17,7 @@ from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.record.pauses import Moment
 from sfihilo.experiment.record.places import TRIAL_MADE, corrects, places, taken_back
 from sfihilo.experiment.record.protocol import Protocol, Veto
+from sfihilo.experiment.record.recalled import walks_ago
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Ending, Trial
 from sfihilo.experiment.space.space import Space, function_name
@@ -30,6 +31,7 @@ WITH_THE_PERSON = TRIAL_MADE | {"started", "measured", "chosen", "resumed"}
 # The pause since the last of these may have been a break. A note says nothing about that, and an
 # old trial may be aborted or vetoed before the person comes.
 WALKED = frozenset({"started", "measured", "chosen"})  # what says that a trial was walked
+NONE_NAMED = "no comparison is asked: no trial that the person recalls has a usable outcome"
 PAIN_HOLDS = "that it caused pain was undone; its neighbourhood is avoided until `lift`"
 
 
@@ -213,8 +215,24 @@ def _measured(record: Record, event: Event) -> Record:
         outcome=_ordered(record, body["outcome"]),
         warnings=(*record.trial(number).warnings, *body["warnings"]),
     )
+    record = _named(record, body)
     walked_since = record.trial(number).known_outcome and record.left_open != number
     return replace(record, reanchor_due=record.reanchor_due and not walked_since)
+
+
+def _named(record: Record, body: Mapping[str, Any]) -> Record:
+    """Store the trial to compare with, if it was named with the outcome."""
+    if "compare_with" not in body:
+        return record
+    number, named = body["trial"], body["compare_with"]
+    trial = record.trial(number)
+    if named is None:
+        return _changed(record, number, asks_choice=False, warnings=(*trial.warnings, NONE_NAMED))
+    if named not in range(1, number):
+        raise ValueError(f"compare_with: expected a trial before {number}, got {named!r}")
+    model = {**trial.model, "chance_new": body["chance_new"]}
+    ago = walks_ago(record, number, named)
+    return _changed(record, number, compare_with=named, ago=ago, model=model)
 
 
 def _chosen(record: Record, event: Event) -> Record:
@@ -233,7 +251,7 @@ def _amended(record: Record, event: Event) -> Record:
         changes |= {"measured": True, "outcome": _ordered(record, body["outcome"])}
     if "choice" in body:
         changes |= _answer(body)
-    return _changed(record, body["trial"], **changes)
+    return _named(_changed(record, body["trial"], **changes), body)
 
 
 def _aborted(record: Record, event: Event) -> Record:
@@ -278,7 +296,9 @@ def _lifted(record: Record, event: Event) -> Record:
 def _resumed(record: Record, event: Event) -> Record:
     current = record.current
     left_open = current.number if current is not None and not current.measured else None
-    record = replace(record, interrupted=False, left_open=left_open)
+    record = replace(
+        record, interrupted=False, left_open=left_open, recalled_from=len(record.trials) + 1
+    )
     if not record.protocol.reanchor:
         return record
     if current is not None and not current.answered:

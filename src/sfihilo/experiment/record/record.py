@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class Record:
     """A session as its log tells it: who, in which space, its trials, where the device may be.
 
+    Trials from `recalled_from` on were asked after the last break.
     `goal_set` is the goal that was set after the session began; None: the one of its settings.
     `wall` is when the last event was written, `active` when the person last took part. `left_open`
     is a trial that was open in a break and was not started since: it may have been walked before.
@@ -42,6 +43,7 @@ class Record:
     notes: tuple[tuple[str, str | None, str], ...] = ()
     goal_set: Goal | None = None
     reanchor_due: bool = False
+    recalled_from: int = 1
     interrupted: bool = False
     closed: bool = False
     refused: int = 0
@@ -60,6 +62,11 @@ class Record:
     def grades(self) -> int:
         """How many answers the person is offered: 2, 5 or 7."""
         return int(self.settings.get("grades", 2))
+
+    @property
+    def recall(self) -> int:
+        """From how many of the last trials the learner names the one to compare with."""
+        return int(self.settings.get("recall", 1))
 
     @property
     def current(self) -> Trial | None:

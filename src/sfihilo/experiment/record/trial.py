@@ -28,8 +28,10 @@ class Trial:
     """A trial as the record tells it now; a later event gives a new one.
 
     `number` counts the session's trials from 1 and is never used again; `round` is the learner's.
-    `compare_with` is the trial whose outcome is the anchor. `source` says who proposed the policy:
-    the learner, the operator, a repeat of an earlier trial, or the anchor again after a break.
+    `compare_with` is the trial to compare with, whose outcome is the anchor. Where the person
+    recalls several, it is named when the outcome is measured and None before; `ago` is then how
+    many walks before this one it was. `source` says who proposed the policy: the learner, the
+    operator, a repeat of an earlier trial, or the anchor again after a break.
     An undone trial never happened for the learner; a withdrawn one did, but its data do not count.
     `strength` says how much better, if the person graded the answer; `goal` is that of the session
     when the trial was asked. `why` is the reason for an early end.
@@ -45,6 +47,7 @@ class Trial:
     asks_choice: bool
     model: Mapping[str, Any]
     repeats: int | None = None
+    ago: int | None = None
     started: bool = False
     measured: bool = False
     outcome: Mapping[str, float | None] | None = None
@@ -96,6 +99,11 @@ class Trial:
         return self.ending != "vetoed" or self.walk_undone
 
     @property
+    def awaits_name(self) -> bool:
+        """Whether the trial to compare with is named when the outcome is measured."""
+        return self.asks_choice and self.compare_with is None and not self.answered
+
+    @property
     def status(self) -> Status:
         """Where the trial is in its life."""
         if self.ending is not None:
@@ -118,6 +126,7 @@ class Trial:
             "source": self.source,
             "policy": dict(self.policy),
             "compare_with": self.compare_with,
+            **({} if self.ago is None else {"ago": self.ago}),
             "asks_choice": self.asks_choice,
             "repeats": self.repeats,
             "outcome": None if self.outcome is None else dict(self.outcome),

@@ -28,6 +28,8 @@ from sfihilo.experiment.session.requirements import (
 )
 
 Decision = Callable[[Record], Draft]
+Completion = Callable[[Record, Draft], Draft]
+COMPLETED = ("compare_with", "chance_new")  # what a completion adds
 
 
 class OvertakenError(StaleError):
@@ -86,11 +88,17 @@ class SessionLog:
             )
         return stored
 
-    def commit(self, decision: Decision, key: str | None, actor: str | None) -> Event:
+    def commit(
+        self,
+        decision: Decision,
+        key: str | None,
+        actor: str | None,
+        complete: Completion | None = None,
+    ) -> Event:
         """Write what is decided now, unless it is a retry.
 
         A retry is recognised by its key, and decided again on the record of its time: it must give
-        the same event.
+        the same event. `complete` adds what the learner computes; a retry keeps what was stored.
         """
 
         def same(stored: Event) -> bool:
@@ -99,11 +107,17 @@ class SessionLog:
                 draft = decision(before)
             except (ValueError, Refusal):
                 return False
+            added = COMPLETED if complete is not None else ()
+            decided = {name: part for name, part in stored.body.items() if name not in added}
             wanted = (draft.kind, canonical(draft.body), actor or self._actor)
-            return (stored.kind, canonical(stored.body), stored.actor) == wanted
+            return (stored.kind, canonical(decided), stored.actor) == wanted
+
+        def completed(record: Record) -> Draft:
+            draft = decision(record)
+            return draft if complete is None else complete(record, draft)
 
         with self.lock:
-            return self.stored(key, same) or self.write(decision, key, actor)
+            return self.stored(key, same) or self.write(completed, key, actor)
 
     def write(self, decision: Decision, key: str | None, actor: str | None) -> Event:
         """Write what is decided on the record as it was read; record what is refused."""
@@ -139,17 +153,29 @@ class SessionLog:
 
     # What a call of the session writes, and what it returns
 
-    def change_trial(self, decision: Decision, key: str | None, actor: str | None) -> Trial:
+    def change_trial(
+        self,
+        decision: Decision,
+        key: str | None,
+        actor: str | None,
+        complete: Completion | None = None,
+    ) -> Trial:
         """Write an event about a trial; returns the trial after it."""
         with self.lock:
-            return self.trial_of(self.commit(decision, key, actor))
+            return self.trial_of(self.commit(decision, key, actor, complete))
 
-    def continue_trial(self, decision: Decision, key: str | None, actor: str | None) -> Trial:
+    def continue_trial(
+        self,
+        decision: Decision,
+        key: str | None,
+        actor: str | None,
+        complete: Completion | None = None,
+    ) -> Trial:
         """The next part of a trial; after a break that nobody recorded, it is not compared."""
         with self.lock:
             if not self.knows(key) and not self.refresh().interrupted:
                 self.after_break(actor)
-            return self.change_trial(decision, key, actor)
+            return self.change_trial(decision, key, actor, complete)
 
     def change_session(self, decision: Decision, key: str | None, actor: str | None) -> Record:
         """Write an event about the session; returns the record after it."""

@@ -25,6 +25,7 @@ from sfihilo.experiment.session.requirements import (
     open_trial,
     reason,
     require_allowed,
+    require_named,
     require_no_break,
     require_none_open,
     require_open,
@@ -77,7 +78,8 @@ def _comparison(record: Record) -> tuple[int | None, bool, list[str]]:
         return anchor.number, False, [
             f"no comparison is asked: the person {felt} trial {walked.number} last, which {why}"
         ]  # fmt: skip
-    return anchor.number, True, []
+    # With a longer memory, the trial to compare with is named when the outcome is known.
+    return anchor.number if record.recall == 1 else None, True, []
 
 
 def suggestion(record: Record, policy: Mapping[str, float]) -> Policy:
@@ -149,6 +151,7 @@ def chosen(record: Record, number: int, choice: object, strength: object = None)
         raise ValueError(f"trial {number}: {over}no answer is expected: {_unasked(trial)}")
     open_trial(record, number)
     require_no_break(record, "answer")
+    require_named(trial)
     return Draft("chosen", {"trial": number, **given})
 
 
@@ -207,6 +210,7 @@ def amended(
         body |= graded(record, choice, strength)
         if not trial.answered and not trial.asks_choice:
             raise ValueError(f"trial {number}: no answer is expected: {_unasked(trial)}")
+        require_named(trial)
     if outcome is not UNCHANGED:
         body["outcome"] = measurement(record, number, outcome).values
     return Draft("amended", body)

@@ -159,7 +159,6 @@ def belief(record: Record, state: State, unit: FloatArray) -> dict[str, Any]:
     predicted = state.forward.predict(unit[None])
     mean = np.clip(predicted.mean[0], 0.0, 1.0)
     deviation = np.sqrt(predicted.epistemic[0] + predicted.observation[0])
-    probability = state.posterior().preference(mean[None], anchor[None])[0]
     ranges = [outcome.high - outcome.low for outcome in record.space.outcomes.values()]
     names = list(record.space.outcomes)
     physical = record.space.physical_outcomes(mean)
@@ -170,8 +169,13 @@ def belief(record: Record, state: State, unit: FloatArray) -> dict[str, Any]:
             name: float(value * width)
             for name, value, width in zip(names, deviation, ranges, strict=True)
         },
-        "chance_new": float(probability),
+        "chance_new": preference_for_new(state, mean, anchor),
     }
+
+
+def preference_for_new(state: State, outcome: FloatArray, anchor: FloatArray) -> float:
+    """The probability that the person prefers an outcome to the anchor."""
+    return float(state.posterior().preference(outcome[None], anchor[None])[0])
 
 
 def _query(record: Record, state: State) -> Query:

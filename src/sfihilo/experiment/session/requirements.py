@@ -171,6 +171,14 @@ def open_trial(record: Record, number: int) -> Trial:
     return trial
 
 
+def require_named(trial: Trial) -> None:
+    """Raise if the person cannot be asked yet which trial was better."""
+    if trial.awaits_name:
+        raise ValueError(
+            f"trial {trial.number}: measure it first; the trial to compare it with is named then"
+        )
+
+
 def require_no_break(record: Record, doing: str) -> None:
     """Raise if the person has a break."""
     if record.interrupted:

@@ -1,8 +1,9 @@
 """The learner's rounds of a session: one for each trial that is over, in order.
 
 A trial that was aborted, vetoed or withdrawn is a round too, with what is missing as missing, so
-that a round keeps its number. An answer counts only while it compares with the learner's anchor: if
-the trial that it was compared with is gone (or a later one came in), the answer means nothing.
+that a round keeps its number. An answer counts only while the learner can compare with the trial
+that the person was asked about: if that one is gone (or too many later ones came in), the answer
+means nothing.
 """
 
 from __future__ import annotations
@@ -11,35 +12,44 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from sfihilo.experiment.record.record import Record, with_anchors
+from sfihilo.experiment.record.recalled import with_comparable
+from sfihilo.experiment.record.record import Record
 from sfihilo.history import Choice
 
 
 @dataclass(frozen=True)
 class Round:
-    """One round in the learner's unit cubes; None for each number that was not measured."""
+    """One round in the learner's unit cubes; None for each number that was not measured.
+
+    `compared_with` is a round, where the person recalls several trials; None: the last measured.
+    """
 
     policy: tuple[float, ...]
     outcome: tuple[float | None, ...] | None
     choice: Choice | None
     strength: int | None = None
+    compared_with: int | None = None
 
 
 def rounds_of(record: Record) -> tuple[Round, ...]:
     """What the learner is told of a record."""
     rounds = []
-    for trial, anchor, _ in with_anchors(record):
+    for trial, comparable in with_comparable(record):
+        if trial is None:
+            break
         known = trial.known_outcome
         outcome = tuple(
             part.to_unit(known[name]) if name in known else None
             for name, part in record.space.outcomes.items()
         )
-        comparable = (
-            trial.asks_choice and anchor is not None and trial.compare_with == anchor.number
-        )
-        choice = trial.learned_choice if comparable else None
+        named = trial.compare_with if trial.asks_choice else None
+        compared_with = None if named is None else comparable.get(named)
+        choice = None if compared_with is None else trial.learned_choice
         strength = None if choice is None else trial.strength
-        rounds.append(Round(trial.unit, outcome if known else None, choice, strength))
+        if record.recall == 1:
+            compared_with = None
+        told = outcome if known else None
+        rounds.append(Round(trial.unit, told, choice, strength, compared_with))
     return tuple(rounds)
 
 
@@ -81,7 +91,9 @@ class Digests:
         )
         names = names[: same + 1]
         for new in rounds[same:]:
-            answer = (new.choice,) if new.strength is None else (new.choice, new.strength)
+            answer: list[object] = [new.choice]
+            answer += [] if new.strength is None else [new.strength]
+            answer += [] if new.compared_with is None else [{"with": new.compared_with}]
             names.append(_hashed([names[-1], new.policy, new.outcome, *answer]))
         self._known = rounds, names
         return names

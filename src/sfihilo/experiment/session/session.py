@@ -20,6 +20,7 @@ from sfihilo.experiment.record.trial import Source, Trial
 from sfihilo.experiment.session import decide, loop
 from sfihilo.experiment.session.commit import SessionLog
 from sfihilo.experiment.session.decide import UNCHANGED as UNCHANGED
+from sfihilo.experiment.session.naming import named
 from sfihilo.experiment.session.proposals import Proposer
 from sfihilo.experiment.session.requirements import (
     Draft,
@@ -73,6 +74,7 @@ class Session:
         self._log = SessionLog(log, session, actor, functions)
         self._lock = self._log.lock
         self._proposer = Proposer(session, snapshots)
+        self._named = partial(named, state_of=self._proposer.state)
 
     def __repr__(self) -> str:
         record = self._log.record
@@ -178,10 +180,11 @@ class Session:
         """The measured outcome in physical units; None where it could not be measured.
 
         What is not plausible is recorded as refused and raises BadMeasurementError. The trial's
-        `warnings` say when its comparison cannot be used.
+        `warnings` say when its comparison cannot be used. Where the person recalls several trials,
+        `compare_with` of the returned trial is the one to compare with now.
         """
         decision = partial(decide.measured, number=trial_number(trial), outcome=outcome)
-        return self._log.continue_trial(decision, key, actor)
+        return self._log.continue_trial(decision, key, actor, self._named)
 
     def choose(
         self,
@@ -194,9 +197,10 @@ class Session:
     ) -> Trial:
         """The person's answer: "new", "previous", "same", or None for "cannot say".
 
-        Only where it was asked for (`asks_choice`): a person compares with the walk felt last. In a
-        session with graded answers `strength` says how much better: 1 (slightly), 2 (clearly) or
-        3 (much) of seven answers, 1 (better) or 2 (much better) of five.
+        "previous" is the trial `compare_with`: the walk felt last, or the one named by `measure`.
+        Only where it was asked for (`asks_choice`). In a session with graded answers `strength`
+        says how much better: 1 (slightly), 2 (clearly) or 3 (much) of seven answers, 1 (better) or
+        2 (much better) of five.
         """
         decision = partial(
             decide.chosen, number=trial_number(trial), choice=choice, strength=strength
@@ -266,7 +270,7 @@ class Session:
             choice=choice,
             strength=strength,
         )
-        return self._log.change_trial(decision, key, actor)
+        return self._log.change_trial(decision, key, actor, self._named)
 
     def withdraw(
         self, trial: Trial | int, why: str, *, key: str | None = None, actor: str | None = None

@@ -106,6 +106,7 @@ def _was_told(state: State, rounds: Sequence[Round]) -> bool:
         and np.array_equal(history.outcomes[index], _row(told, history.outcomes), equal_nan=True)
         and history.choices[index] == told.choice
         and history.strengths[index] == told.strength
+        and told.compared_with in (None, history.compared_with[index])
         for index, told in enumerate(rounds)
     )
 
@@ -113,6 +114,13 @@ def _was_told(state: State, rounds: Sequence[Round]) -> bool:
 def _row(told: Round, outcomes: FloatArray) -> FloatArray:
     missing = np.full(outcomes.shape[1], np.nan)
     return missing if told.outcome is None else np.array(told.outcome, dtype=float)
+
+
+def _query(state: State, told: Round) -> Query:
+    """What was asked: the policy, and the outcome that it was compared with."""
+    history, compared_with = state.history, told.compared_with
+    anchor = history.anchor if compared_with is None else history.filled[compared_with]
+    return Query(state.round, np.array(told.policy), anchor, compared_with)
 
 
 class Course(NamedTuple):
@@ -153,7 +161,7 @@ class StateCache:
         known, state = self._nearest(course)
         for number in range(known, len(course.rounds)):
             new = course.rounds[number]
-            query = Query(state.round, np.array(new.policy), state.history.anchor)
+            query = _query(state, new)
             # None becomes NaN: not measured.
             outcome = None if new.outcome is None else np.array(new.outcome, dtype=float)
             state = sfihilo.tell(state, query, Response(outcome, new.choice, new.strength))
