@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -97,8 +97,8 @@ class Course:
 
 def learner(way: Way) -> Settings:
     """The default preset for the device; `random` differs from the goals only in what it asks."""
-    sizes = {"policy_dim": len(device.SETTINGS), "outcome_dim": len(device.OUTCOMES)}
-    return Settings(**sizes, rule="random") if way == "random" else Settings(**sizes, goal=way)
+    settings = Settings(policy_dim=len(device.SETTINGS), outcome_dim=len(device.OUTCOMES))
+    return replace(settings, rule=way) if way == "random" else replace(settings, goal=way)
 
 
 def prepare(plan: Plan, number: int) -> Person:

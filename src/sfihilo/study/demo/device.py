@@ -6,7 +6,7 @@ axes: nothing about real hip exoskeletons went into the simulation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 NAME = "hip exoskeleton"
@@ -43,7 +43,7 @@ OUTCOMES = (
 )
 
 
-def describe(policy: Sequence[float]) -> str:
+def describe(policy: Iterable[float]) -> str:
     """A policy of the unit cube in the units of the device."""
     return ", ".join(
         f"{dial.name} {dial.show(float(share))}"

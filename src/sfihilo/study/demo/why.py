@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfihilo.history import FloatArray, generator
+from sfihilo.history import FloatArray, IntArray, generator
 from sfihilo.state import State
 from sfihilo.study.people.users import SimulatedUser
 
@@ -87,8 +87,8 @@ def explain_person(
     )
 
 
-def drives(reward: Reward, outcomes: FloatArray, order: FloatArray) -> FloatArray:
-    """The share of each outcome in what makes the reward differ (d,)."""
+def drives(reward: Reward, outcomes: FloatArray, order: IntArray) -> FloatArray:
+    """The share of each outcome in what makes the reward differ (d,); order: a permutation of n."""
     base = reward(outcomes)
     changes = np.empty(outcomes.shape[1])
     for outcome in range(len(changes)):

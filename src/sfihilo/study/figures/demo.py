@@ -15,6 +15,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from matplotlib.typing import LineStyleType
 
+from sfihilo.history import IntArray
 from sfihilo.study.demo import device
 from sfihilo.study.demo.courses import WAYS, Way
 from sfihilo.study.demo.summary import Band, Summary, headline, percent
@@ -250,7 +251,7 @@ def why_key() -> list[Artist]:
     ]
 
 
-def draw_drives(axes: Axes, why: Why, order: np.ndarray) -> None:
+def draw_drives(axes: Axes, why: Why, order: IntArray) -> None:
     """The share of each outcome in what makes the reward differ, learned and true."""
     places = np.arange(len(order))
     axes.barh(places, why.learned[order], height=0.62, color=style.BLUE, alpha=0.75)
@@ -273,8 +274,9 @@ def draw_slice(axes: Axes, cut: Slice) -> None:
     ends = min(cut.common[0], cut.here), max(cut.common[1], cut.here)
     axes.set_xlim(*ends)
     axes.set_xticks(ends, ["low", "high"])
-    for label, side in zip(axes.get_xticklabels(), ("left", "right"), strict=True):
-        label.set_horizontalalignment(side)
+    left, right = axes.get_xticklabels()
+    left.set_horizontalalignment("left")
+    right.set_horizontalalignment("right")
     axes.set_yticks([])
 
 
