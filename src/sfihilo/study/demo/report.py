@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from sfihilo.study.demo import device
@@ -33,11 +33,10 @@ def show(plan: Plan, out: Path, engine: Engine) -> Path:
     console.print(
         f"{plan.people} simulated people try a {device.NAME}: {len(device.SETTINGS)} settings, "
         f"{len(device.OUTCOMES)} measured outcomes.\nEach is learned in three ways, from "
-        f"{plan.queries} trials compared with the one before. On two cores this takes a minute "
-        "or two.\n"
+        f"{plan.queries} trials, each compared with the one before.\n"
     )
     summary = summarise(compute(console, plan, engine))
-    path = style.write_png(picture(summary), out, "demo", dots=150)
+    path = style.write_png(picture(summary), out, "demo", dots=130)
     print_table(console, summary)
     seconds = time.perf_counter() - started
     console.print(f"Picture: {path}   ({seconds:.0f} s)", soft_wrap=True)
@@ -50,7 +49,7 @@ def compute(console: Console, plan: Plan, engine: Engine) -> list[Course]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
+        TimeRemainingColumn(),
     )
     found: list[Course] = []
     with Progress(*columns, console=console) as progress, engine.start() as executor:

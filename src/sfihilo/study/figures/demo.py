@@ -152,7 +152,7 @@ def draw_courses(panels: Sequence[Axes], summary: Summary) -> None:
     draw_bands(wrong, summary.wrong)
     subtitle(advice, "The advised setting", "liking, of the best reachable")
     subtitle(liking, "The trials on the way", "mean liking so far, of the best reachable")
-    subtitle(wrong, "Knowing this person", "pairs whose order it predicts wrong")
+    subtitle(wrong, "Knowing the person", "pairs whose order it predicts wrong")
     lowest = min(summary.blind, *(float(band.mean.min()) for band in summary.liking.values()))
     for axes in (advice, liking):
         axes.set_ylim(min(0.35, lowest - 0.1), 1.0)
@@ -171,6 +171,7 @@ def draw_courses(panels: Sequence[Axes], summary: Summary) -> None:
     for axes in panels:
         axes.set_xlim(0, summary.queries)
         axes.set_xlabel("trials")
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
         axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))
         axes.grid(axis="y", color="#ececec", linewidth=0.8)
         axes.set_axisbelow(True)
@@ -247,7 +248,7 @@ def why_key() -> list[Artist]:
         Line2D([], [], color=style.BLUE, linewidth=2.4, label="learned"),
         Patch(color=style.BLUE, alpha=0.16, linewidth=0, label="90 % sure"),
         Line2D([], [], color=style.BLACK, linewidth=1.6, linestyle=TRUTH, label="the truth"),
-        Line2D([], [], color=style.BLUE, marker="o", linestyle="none", label="its advice"),
+        Line2D([], [], color=style.BLUE, marker="o", linestyle="none", label="advised"),
     ]
 
 
