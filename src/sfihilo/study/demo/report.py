@@ -6,7 +6,14 @@ import time
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from sfihilo.study.demo import device
@@ -46,6 +53,7 @@ def show(plan: Plan, out: Path, engine: Engine) -> Path:
 def compute(console: Console, plan: Plan, engine: Engine) -> list[Course]:
     """All courses, with a progress bar that counts them."""
     columns = (
+        SpinnerColumn(),  # moves while the people are made, before the first course is counted
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
@@ -53,7 +61,7 @@ def compute(console: Console, plan: Plan, engine: Engine) -> list[Course]:
     )
     found: list[Course] = []
     with Progress(*columns, console=console) as progress, engine.start() as executor:
-        task = progress.add_task("People learned", total=plan.people * len(WAYS))
+        task = progress.add_task("Learning", total=plan.people * len(WAYS))
         for course in courses(plan, executor):
             found.append(course)
             progress.advance(task)
