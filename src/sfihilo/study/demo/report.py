@@ -80,16 +80,16 @@ def print_table(console: Console, summary: Summary) -> None:
     for way in WAYS:
         table.add_column(NAMES[way], justify="right")
     rows = (
-        ("liking of the advised setting, of the best reachable", summary.advice),
-        ("mean liking of the trials on the way", summary.liking),
-        ("pairs whose order it predicts wrong", summary.wrong),
+        ("liking of the advice", summary.advice),
+        ("mean liking of the trials", summary.liking),
+        ("pairs predicted wrong", summary.wrong),
     )
     for text, bands in rows:
         table.add_row(text, *(last(bands[way]) for way in WAYS))
     console.print(table)
     advised = summary.example["best"]
     console.print(
-        "Liking: 0 % is the worst setting for this person, 100 % the best reachable. A setting "
+        "Liking: 0 % is a person's worst setting, 100 % the best reachable one. A setting "
         f"picked blindly: {percent(summary.blind)}.\nGoal best advised better than random trials "
         f"for {summary.wins} of {summary.people} people. Its advice for the person in the picture: "
         f"{device.describe(advised.advised)} (liking {percent(advised.advice[-1])}).",
