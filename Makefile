@@ -24,7 +24,7 @@ lock: setup ## write the versions now in .venv to constraints.txt
 	grep -E '^[A-Za-z0-9._-]+==' .venv/versions > constraints.txt
 	@touch .venv/.installed
 
-demo: setup ## learn one simulated person, print a table, draw a picture
+demo: setup ## learn simulated people for both goals and at random, print a table, draw a picture
 	.venv/bin/sfihilo demo
 
 test: setup ## every test but the slow ones

@@ -35,12 +35,25 @@ def test_help_lists_the_parts_without_loading_them() -> None:
         assert part in done.stdout
 
 
-def test_demo_passes_its_options_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+@pytest.mark.parametrize("console", [True, False])
+def test_demo_passes_its_options_on_and_points_to_an_installed_console(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, console: bool
+) -> None:
     calls = []
     monkeypatch.setattr(cli, "load", lambda *_: lambda **options: calls.append(options))
-    result = runner.invoke(cli.app, ["demo", "--queries", "7", "--out", str(tmp_path)])
+    monkeypatch.setattr(cli, "has_console", lambda: console)
+    arguments = ["demo", "--queries", "7", "--people", "3", "--out", str(tmp_path)]
+    result = runner.invoke(cli.app, arguments)
     assert result.exit_code == 0
-    assert calls == [{"queries": 7, "out": tmp_path}]
+    assert calls == [{"queries": 7, "people": 3, "out": tmp_path}]
+    assert ("serve --demo" in result.output) == console
+
+
+def test_console_is_found_where_its_packages_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    assert cli.has_console()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert not cli.has_console()
 
 
 def test_demo_refuses_no_queries() -> None:

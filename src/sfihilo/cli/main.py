@@ -5,6 +5,7 @@ a part whose optional packages are missing says how to install them without hidi
 """
 
 import importlib
+import importlib.util
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -79,15 +80,24 @@ def options(
 
 @app.command()
 def demo(
-    queries: Annotated[
-        int, typer.Option(min=2, help="Questions that the simulated person is asked.")
-    ] = 150,
+    queries: Annotated[int, typer.Option(min=2, help="Compared trials per person.")] = 60,
+    people: Annotated[int, typer.Option(min=2, help="Simulated people.")] = 16,
     out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
 ) -> None:
-    """Learn one simulated person, print a table, draw a picture."""
-    run = load("sfihilo.study.demo", "run", "study")
+    """Learn simulated people for both goals and at random, print a table, draw a picture."""
+    run = load("sfihilo.study.demo.report", "run", "study")
     with errors():
-        run(queries=queries, out=out)
+        run(queries=queries, people=people, out=out)
+    if has_console():
+        typer.echo(f"Try the console: {sys.argv[0]} serve --demo")
+
+
+def has_console() -> bool:
+    """Whether this version has the console, and its packages are installed."""
+    return all(
+        importlib.util.find_spec(name) is not None
+        for name in ("fastapi", "uvicorn", "jinja2", "sfihilo.console")
+    )
 
 
 @app.command()
