@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sfihilo.console.config import Config
 from sfihilo.console.device_link import DeviceLinks
 from sfihilo.console.live import Live
 from sfihilo.console.sessions import Done, Sessions
+from sfihilo.console.wishes import stop_view
 from sfihilo.experiment import Lab, Trial
 
 STOP_PATIENCE = 5.0  # seconds that the answer to a stop waits for its recording
@@ -34,6 +36,7 @@ class Console:
         self.live = Live(self.lab)
         self.sessions = Sessions(self.lab, self.live.nudge)
         self.devices = DeviceLinks(self.sessions, self.live, config)
+        self.unrecorded: dict[str, dict[str, Any]] = {}  # stops outside the record
         self.start_code = self.grants.start_code(config.by or "")
 
     def close(self) -> None:
@@ -44,6 +47,7 @@ class Console:
 
     def after(self, session: str, action: str, done: Done) -> None:
         """Tell an attached device what was done."""
+        self.unrecorded.pop(session, None)
         if not done.repeated:
             trial = done.result if isinstance(done.result, Trial) else None
             self.devices.after(session, action, trial)
@@ -61,6 +65,12 @@ class Console:
         except TimeoutError:
             problem = "still being written"
         reasons = [reason for reason in (failed, problem) if reason]
+        if problem is None:
+            self.unrecorded.pop(session, None)
+        else:
+            at = datetime.now(UTC).isoformat(timespec="milliseconds")
+            self.unrecorded[session] = stop_view(at, actor, why, recorded=False)
+        self.live.touch(session)
         return {
             "stopped": failed is None,
             "recorded": problem is None,

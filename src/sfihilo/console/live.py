@@ -17,7 +17,7 @@ from sfihilo.console.auth import Role
 from sfihilo.experiment import Lab, LogError
 
 POLL = 0.4  # seconds between looks at what other processes wrote
-HEARTBEAT = 10.0  # seconds between signs of life
+HEARTBEAT = 4.0  # seconds between signs of life
 MOST_SUBSCRIBERS = 500
 
 
@@ -95,7 +95,7 @@ class Live:
                 try:
                     await asyncio.wait_for(subscriber.wake.wait(), HEARTBEAT)
                 except TimeoutError:
-                    yield ": beat\n\n"
+                    yield "event: alive\ndata: {}\n\n"  # a page does not see comments
                     continue
                 subscriber.wake.clear()
                 changed, subscriber.changed = subscriber.changed, {}

@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from sfihilo.console.errors import Problem, from_library, missing
+from sfihilo.console.wishes import STOPPED
 from sfihilo.experiment import (
     Lab,
     LogError,
@@ -211,6 +212,8 @@ def _hold(session: Session, why: str, actor: str) -> str | None:
     current = record.current
     if current is not None and current.started and not current.measured:
         session.abort(current, why, actor=actor)
-    if not session.record.interrupted:
-        session.interrupt(why, actor=actor)
+    if session.record.interrupted:
+        session.note(STOPPED + why, actor=actor)
+    else:
+        session.interrupt(STOPPED + why, actor=actor)
     return None

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sfihilo.console.wishes import open_requests
-from sfihilo.experiment import Record, Trial
+from sfihilo.console.wishes import open_requests, open_stop
+from sfihilo.experiment import Record, Trial, UnsafePolicyError
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output.digits import physical, physical_unit, policy_words, with_unit
 from sfihilo.experiment.output.tables import trials_table
 from sfihilo.experiment.session.answers import all_answers, strength_word
+from sfihilo.experiment.session.decide import require_reachable
 from sfihilo.experiment.session.kept import last_policy
 from sfihilo.experiment.session.record import redo_target, undo_target
 from sfihilo.experiment.session.rounds import used_answers
@@ -67,6 +68,7 @@ def operator_view(record: Record, events: Sequence[Event]) -> dict[str, Any]:
         ],
         "notes": [{"at": at, "actor": actor, "text": text} for at, actor, text in record.notes],
         "requests": open_requests(events),
+        "stopped": open_stop(events),
         "undo": _target(undo_target(events)),
         "redo": _target(redo_target(events)),
         "can": allowed(record, events),
@@ -143,7 +145,17 @@ def open_trial(record: Record, trial: Trial, rows: Sequence[Mapping[str, Any]]) 
             for name, of in record.space.outcomes.items()
         ],
         "probability_new": model.get("chance_new"),
+        "unsafe": None if trial.measured else unsafe(record, trial),
     }
+
+
+def unsafe(record: Record, trial: Trial) -> str | None:
+    """Why the settings of an open trial must not be applied now, if so."""
+    try:
+        require_reachable(record, trial)
+    except UnsafePolicyError as error:
+        return str(error)
+    return None
 
 
 def _change(record: Record, name: str, value: float, before: float | None) -> dict[str, Any]:
@@ -270,4 +282,5 @@ def participant_view(record: Record, events: Sequence[Event]) -> dict[str, Any]:
         "grades": record.grades,
         "answers": answers(record) if state == "question" else [],
         "requested": bool(open_requests(events)),
+        "stopped": open_stop(events) is not None,
     }

@@ -75,7 +75,10 @@ def show(request: Request, session: str) -> Any:
     """A session as the operator's page shows it."""
     console = console_of(request)
     record, events = console.sessions.read(session)
-    return {**operator_view(record, events), **_around(console, session, grant_of(request).role)}
+    view = operator_view(record, events)
+    stopped = view["stopped"] or console.unrecorded.get(session)
+    around = _around(console, session, grant_of(request).role)
+    return {**view, **around, "stopped": stopped}
 
 
 def _around(console: Console, session: str, role: str) -> dict[str, Any]:

@@ -76,7 +76,7 @@ function screenOf() {
   const { view, signedOut, side } = page;
   if (signedOut) return { name: "signedOut" };
   if (view === null) return { name: "connecting" };
-  if (view.stopped || stops.entries.length > 0) return { name: "stopped", arrived: stops.entries.length === 0 };
+  if ((view.stopped && view.state === "paused") || stops.entries.length > 0) return { name: "stopped", arrived: stops.entries.length === 0 };
   if (answers.has(`answer ${view.trial}`) && view.state === "question") {
     return { name: "sending", trouble: answers.trouble !== null || !page.linked };
   }

@@ -3,6 +3,7 @@
 import { Panel, byId, el, icon } from "../dom.js";
 import { sound } from "../sound.js";
 import { t } from "../texts.js";
+import { eventWords } from "./top.js";
 
 export class Banners {
   constructor(page) {
@@ -55,7 +56,7 @@ export class Banners {
   }
 
   stopped({ by, why, recorded }) {
-    const words = [t(`operator.stopped_${by}`), recorded ? "" : t("operator.stop_not_recorded"), why ?? ""];
+    const words = [t(`operator.stopped_${by}`), by === "device" ? why : "", recorded ? "" : t("operator.stop_not_recorded")];
     return banner("stop pulse", words.filter(Boolean).join(" "));
   }
 
@@ -65,7 +66,7 @@ export class Banners {
   }
 
   refused(refusal) {
-    const changes = (refusal.changes ?? []).map((change) => change.words).join(", ");
+    const changes = (refusal.changes ?? []).map(eventWords).join(", ");
     const why = refusal.error === "stale" ? t("operator.changed_elsewhere", { changes }) : (refusal.message ?? "");
     return banner("refused", t("operator.refused", { what: actionWord(refusal.action), why }),
       el("button", {

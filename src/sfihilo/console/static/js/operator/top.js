@@ -44,7 +44,8 @@ export class Top {
   }
 }
 
-function eventWords({ kind, trial }) {
+/** An event in a few words. */
+export function eventWords({ kind, trial }) {
   return t(trial === null || trial === undefined ? `operator.kinds.${kind}` : "operator.kind_of", { kind: t(`operator.kinds.${kind}`), trial });
 }
 
