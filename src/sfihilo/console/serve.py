@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -35,7 +36,8 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End the streams, then leave."""
         if self._running is not None:
-            self._running.call_soon_threadsafe(self._leave)
+            with suppress(RuntimeError):  # it has left already
+                self._running.call_soon_threadsafe(self._leave)
         super().handle_exit(sig, frame)
 
 

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from sfihilo.console.errors import Problem, from_library, missing
-from sfihilo.console.wishes import STOPPED
+from sfihilo.console.wishes import STOPPED, open_stop
 from sfihilo.experiment import (
     Lab,
     LogError,
@@ -25,6 +25,7 @@ from sfihilo.experiment import (
     StaleError,
 )
 from sfihilo.experiment.log.event import Event
+from sfihilo.experiment.session.lab import reading
 
 Result = TypeVar("Result")
 CHORES = 2  # threads for what nobody waits for
@@ -85,7 +86,8 @@ class Sessions:
             if found is None:
                 if name not in self.lab.sessions():
                     raise missing("session")
-                found = Opened(self.lab.open(name), self.lab.open(name))
+                with reading(name):
+                    found = Opened(self.lab.open(name), self.lab.open(name))
                 self._opened[name] = found
                 self.chore(found.writer.prepare)  # after a restart in the middle of a trial
             return found
@@ -212,8 +214,9 @@ def _hold(session: Session, why: str, actor: str) -> str | None:
     current = record.current
     if current is not None and current.started and not current.measured:
         session.abort(current, why, actor=actor)
-    if session.record.interrupted:
-        session.note(STOPPED + why, actor=actor)
-    else:
+    record, events = session.reading()
+    if not record.interrupted:
         session.interrupt(STOPPED + why, actor=actor)
+    elif open_stop(events) is None:  # a break: it becomes a stop; a stop that is repeated is one
+        session.note(STOPPED + why, actor=actor)
     return None

@@ -11,10 +11,11 @@ from typing import Any
 from fastapi import Request
 
 from sfihilo.console.app_state import console_of
-from sfihilo.console.guard import grant_of, roles, router
+from sfihilo.console.guard import ANY_BODY, grant_of, roles, router
 
 stops = router("", "stop")
 BODY = {
+    ANY_BODY: True,
     "requestBody": {
         "required": False,
         "content": {
@@ -22,7 +23,7 @@ BODY = {
                 "schema": {"type": "object", "properties": {"why": {"type": "string"}}}
             }
         },
-    }
+    },
 }
 
 

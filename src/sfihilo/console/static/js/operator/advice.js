@@ -50,5 +50,6 @@ export class Advice {
 
 /** What the learner has heard: advice and plots change only with it. */
 export function learnedFrom(view) {
-  return JSON.stringify(view.trials.map((trial) => [trial.status, trial.outcome, trial.choice, trial.strength, trial.learned]));
+  const heard = view.trials.filter((trial) => trial.outcome !== null || trial.answered);
+  return JSON.stringify(heard.map((trial) => [trial.number, trial.status, trial.outcome, trial.choice, trial.strength, trial.learned]));
 }
