@@ -27,11 +27,8 @@ def tried(running: Running, requests: int) -> Counter[int]:
         "device": running.client("device", session),
         "nobody": running.bare(),
     }
-    operations = [
-        found.ok()
-        for found in schema.get_all_operations()
-        if found.ok().path not in (*STREAMS, *ENDS)
-    ]
+    found: list[Any] = [each.ok() for each in schema.get_all_operations()]  # type: ignore[union-attr]
+    operations = [each for each in found if each.path not in (*STREAMS, *ENDS)]
     each = max(1, requests // len(operations))
     statuses: Counter[int] = Counter()
     for operation in operations:

@@ -42,8 +42,8 @@ def filled(path: str, session: str) -> str:
 
 def status(client: httpx.Client, method: str, path: str) -> int:
     """The status of a response, without waiting for the end of a stream."""
-    body = {} if method == "GET" else {"json": {}}
-    with client.stream(method, path, follow_redirects=False, **body) as answer:  # type: ignore[arg-type]
+    body = None if method == "GET" else {}
+    with client.stream(method, path, follow_redirects=False, json=body) as answer:
         return answer.status_code
 
 
