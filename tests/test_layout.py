@@ -31,6 +31,7 @@ ORDER = (
     "provenance",
     "study",
     "experiment",
+    "console",
     "cli",
 )
 STRANGERS = {("study", "experiment"), ("experiment", "study")}

@@ -1,0 +1,1 @@
+"""The console: HTTP API, pages for operator and participant, devices. No numerics here."""
