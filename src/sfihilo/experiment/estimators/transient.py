@@ -147,7 +147,7 @@ def _without_artefacts(
 ) -> npt.NDArray[np.bool_]:
     """Which breaths are no artefacts, by a robust fit and then by fits without artefacts."""
     design = _design(t, settings.time_constant)
-    residuals = y - design @ _robust_fit(design, y)
+    residuals: FloatArray = y - design @ _robust_fit(design, y)
     kept = np.ones(len(t), dtype=bool)
     for _ in range(ROUNDS):
         scale = float(np.median(np.abs(residuals[kept]))) / NORMAL_MAD
