@@ -31,6 +31,7 @@ class Recorder:
         self.told: list[Any] = []
         self.notes: list[tuple[str, dict[str, Any]]] = []
         self.mute = False
+        self.beat_fault: DeviceError = SilentDeviceError("cable out")
         self.fault: Exception | None = None
         self.hang = threading.Event()
         self.hang.set()
@@ -51,7 +52,7 @@ class Recorder:
 
     def heartbeat(self) -> float | None:
         if self.mute:
-            raise DeviceError("cable out")
+            raise self.beat_fault
         return 0.0
 
     def close(self) -> None:
@@ -171,6 +172,15 @@ def test_muted_device_puts_the_session_on_hold_once(session: Session, device: Re
         session.resume()
         supervisor.apply(session)  # again, since nobody knows where the device was
         assert [told for told in device.told if told != "stop"] == [device.told[0]] * 2
+
+
+def test_device_that_reports_a_fault_holds_at_once(device: Recorder) -> None:
+    holds: list[str] = []
+    patient = Limits(beat_every=0.02, silent_after=600)
+    with Supervisor(device, holds.append, patient):
+        device.beat_fault, device.mute = DeviceError("emergency button"), True
+        wait_for(lambda: len(holds) == 1)
+    assert "emergency button" in holds[0]
 
 
 def test_hold_that_could_not_be_recorded_is_tried_again(device: Recorder) -> None:

@@ -50,7 +50,8 @@ class Device(Protocol):
     def heartbeat(self) -> float | None:
         """How many seconds ago the device was heard, 0 if it has just answered.
 
-        None if the device cannot say. Raises DeviceError if it did not answer.
+        None if the device cannot say. Raises SilentDeviceError if it did not answer, which is
+        tolerated for a while, and another DeviceError if it answers that something is wrong.
         """
         ...
 

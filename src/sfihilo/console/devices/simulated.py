@@ -15,7 +15,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from sfihilo.console.devices.device import DeviceError, DeviceStoppedError, Measured, Policy
+from sfihilo.console.devices.device import (
+    DeviceError,
+    DeviceStoppedError,
+    Measured,
+    Policy,
+    SilentDeviceError,
+)
 from sfihilo.experiment.estimators import PoorDataError, steady_state
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.space.space import Space, space_from_tables
@@ -208,7 +214,7 @@ class SimulatedDevice:
 
     def _require_plugged(self) -> None:
         if not self._plugged:
-            raise DeviceError("the simulated device is unplugged")
+            raise SilentDeviceError("the simulated device is unplugged")
 
 
 class Demo:

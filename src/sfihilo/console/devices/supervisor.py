@@ -305,9 +305,14 @@ class Supervisor:
         while not self._closing.is_set():
             try:
                 age = self.device.heartbeat()
-            except Exception as error:  # noqa: BLE001 - any failure of a device is a silence
+            except SilentDeviceError as error:
                 with self._facts:
                     self._beat_problem = f": {error}"
+            except DeviceError as error:  # it answers, and something is wrong
+                self._fail(f"heartbeat: {error}")
+            except Exception as error:  # noqa: BLE001 - any failure of a driver is a silence
+                with self._facts:
+                    self._beat_problem = f": {type(error).__name__}: {error}"
             else:
                 self._answered(age)
             self._closing.wait(self.limits.beat_every)
