@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from sfihilo.console.devices import (
     Supervisor,
 )
 from sfihilo.experiment import Lab, Session
+from tests.console.devices.wires import wait_for
 from tests.experiment.people import EXOSKELETON, LEAN, memory_folder
 
 QUICK = Limits(
@@ -73,13 +74,6 @@ def device() -> Iterator[Recorder]:
     made = Recorder()
     yield made
     made.hang.set()
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def test_recorder_is_a_device(device: Recorder) -> None:

@@ -15,6 +15,13 @@ from sfihilo.console.devices.line.target import Target
 LOOPBACK = "127.0.0.1"
 
 
+def wait_for(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)
+
+
 @dataclass
 class Machine:
     """What a target does: keeps every executed command."""
