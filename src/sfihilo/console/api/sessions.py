@@ -163,3 +163,12 @@ def device(request: Request, session: str, body: models.Attached) -> Any:
     console = console_of(request)
     console.devices.attach(session, body.device)
     return console.devices.about(session)
+
+
+@sessions.post("/{session}/apply", openapi_extra=OPERATOR)
+def apply(request: Request, session: str, body: models.Nothing) -> Any:
+    """Let the device apply the started trial again: after a restart or a refused measurement."""
+    console = console_of(request)
+    console.sessions.get(session)
+    console.devices.apply(session)
+    return console.devices.about(session)
