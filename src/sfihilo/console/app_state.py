@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import Request
 
+from sfihilo.console.advised import Advised
 from sfihilo.console.auth import Attempts, Grants
 from sfihilo.console.config import Config
 from sfihilo.console.demo import Demo
@@ -37,6 +38,7 @@ class Console:
         self.attempts = Attempts()
         self.live = Live(self.lab)
         self.sessions = Sessions(self.lab, self.live.nudge)
+        self.advised = Advised(self.sessions, self.live.touch)
         self.devices = DeviceLinks(self.sessions, self.live, config)
         for given in config.devices:
             name, tables = described_device(given)

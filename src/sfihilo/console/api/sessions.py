@@ -104,7 +104,8 @@ def log(request: Request, session: str, after: Annotated[int, Query(ge=0, le=10*
 @sessions.get("/{session}/insight", openapi_extra=READERS)
 def insight(request: Request, session: str) -> Any:
     """What was learned, as arrays for plots."""
-    return insight_view(console_of(request).sessions.get(session).writer)
+    console = console_of(request)
+    return insight_view(console.sessions.get(session).writer, console.advised)
 
 
 @sessions.get("/{session}/advice", openapi_extra=READERS)
