@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -39,6 +40,7 @@ class Load:
     requests: list[float] = field(default_factory=list)
     trials: dict[str, int] = field(default_factory=dict)
     seeds: dict[str, int] = field(default_factory=dict)
+    server_seconds: float = 0.0  # of processor time
 
     def summary(self) -> dict[str, float]:
         """The figures that are reported."""
@@ -51,6 +53,7 @@ class Load:
             "p50_ms": float(np.quantile(waits, 0.5)),
             "p99_ms": float(np.quantile(waits, 0.99)),
             "max_ms": float(waits.max()),
+            "server_cpu_ms_per_trial": 1000 * self.server_seconds / sum(self.trials.values()),
         }
 
 
@@ -167,6 +170,7 @@ def run(db: Path, sessions: int, seconds: float, speed: float) -> Load:
     """Conduct the sessions at the same time; returns what was measured."""
     load = Load()
     Pair._db = db
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with served(db) as (address, token):
         pairs = [Pair(address, token, number, load) for number in range(sessions)]
         load.requests.clear()
@@ -181,6 +185,8 @@ def run(db: Path, sessions: int, seconds: float, speed: float) -> Load:
         for pair in pairs:
             pair.operator.close()
             pair.participant.close()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    load.server_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return load
 
 

@@ -136,3 +136,13 @@ def test_the_next_query_is_prepared_while_the_person_decides(
     writer = running.console.sessions.get(session).writer
     until(lambda: len(writer._proposer._ahead) == 4 and writer.prepared)
     assert view(operator, session)["preparing"] is False
+
+
+def test_a_stream_ends_when_its_page_is_revoked(running: Running, session: str) -> None:
+    page = running.client("participant", session)
+    with listening(page, "/api/participant/events") as stream:
+        own = [grant for grant in running.console.grants.all() if grant.session == session]
+        for grant in own:
+            running.console.grants.revoke(grant.id)
+        running.console.live.touch(session)
+        assert stream.over.wait(10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from sfihilo.console.config import Config
 from sfihilo.console.demo import Demo
 from sfihilo.console.device_link import DeviceLinks
 from sfihilo.console.live import Live
+from sfihilo.console.lock import Lock
 from sfihilo.console.offered import described_device, factory
 from sfihilo.console.sessions import Done, Sessions
 from sfihilo.console.wishes import stop_view
@@ -29,19 +31,19 @@ class Console:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.lab = Lab(config.db)
-        try:
+        offered = [described_device(given) for given in config.devices]
+        with ExitStack() as opened:
+            self.lab = opened.enter_context(Lab(config.db))
+            self._lock = Lock(Path(f"{config.db}.console.lock"))
+            opened.callback(self._lock.release)
             self.grants = Grants(Path(f"{config.db}.console.json"))
-        except BaseException:
-            self.lab.close()
-            raise
+            opened.pop_all()  # from here on `close` ends them
         self.attempts = Attempts()
         self.live = Live(self.lab)
         self.sessions = Sessions(self.lab, self.live.nudge)
         self.advised = Advised(self.sessions, self.live.touch)
         self.devices = DeviceLinks(self.sessions, self.live, config)
-        for given in config.devices:
-            name, tables = described_device(given)
+        for name, tables in offered:
             self.devices.offer(name, factory(tables))
         self.demo = Demo(self, config.you) if config.demo else None
         self.unrecorded: dict[str, dict[str, Any]] = {}  # stops outside the record
@@ -60,6 +62,7 @@ class Console:
         self.devices.close()
         self.sessions.close()
         self.lab.close()
+        self._lock.release()
 
     def after(self, session: str, action: str, done: Done) -> None:
         """Tell an attached device what was done."""

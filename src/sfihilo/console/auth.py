@@ -143,6 +143,11 @@ class Grants:
                     found = grant
         return found if found is not None and found.expires > self._clock() else None
 
+    def holds(self, grant: Grant) -> bool:
+        """Whether a grant is still in force."""
+        with self._lock:
+            return grant in self._alive()
+
     def all(self) -> list[Grant]:
         """The grants in force."""
         with self._lock:

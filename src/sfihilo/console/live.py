@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -78,26 +78,34 @@ class Live:
         with_role = [each for each in list(self._subscribers) if each.role == role]
         return Counter(each.session for each in with_role)[session]
 
-    async def stream(self, session: str | None, role: Role, last: int) -> AsyncIterator[str]:
-        """The lines of one server-sent stream; begins with a notice, ends with the server."""
+    async def stream(
+        self, session: str | None, role: Role, last: int, allowed: Callable[[], bool]
+    ) -> AsyncIterator[str]:
+        """The lines of one server-sent stream.
+
+        It begins with a notice and ends with the server, or when it is no longer `allowed`.
+        """
         if len(self._subscribers) >= MOST_SUBSCRIBERS:
             return
         subscriber = Subscriber(session, role)
         self._subscribers.add(subscriber)
         if session is not None:
+            self._numbers[session] = max(last, self._numbers.get(session, 0))
             self._notify({session: self._numbers.get(session, 0)})  # a page came: others show it
             subscriber.changed.clear()
             subscriber.wake.clear()
         try:
             yield "retry: 1000\n\n"
             yield notice(session or "", last)
-            while not self.ended:
+            while not self.ended and allowed():
                 try:
                     await asyncio.wait_for(subscriber.wake.wait(), HEARTBEAT)
                 except TimeoutError:
                     yield "event: alive\ndata: {}\n\n"  # a page does not see comments
                     continue
                 subscriber.wake.clear()
+                if not allowed():
+                    break
                 changed, subscriber.changed = subscriber.changed, {}
                 for name, number in changed.items():
                     yield notice(name, number)

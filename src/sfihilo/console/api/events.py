@@ -24,7 +24,8 @@ async def event_stream(request: Request, session: str | None) -> StreamingRespon
     if session is not None:
         record, _ = await asyncio.to_thread(console.sessions.read, session)
         last = record.number
-    lines = console.live.stream(session, grant_of(request).role, last)
+    grant = grant_of(request)
+    lines = console.live.stream(session, grant.role, last, lambda: console.grants.holds(grant))
     return StreamingResponse(
         lines, media_type="text/event-stream", headers={"x-accel-buffering": "no"}
     )

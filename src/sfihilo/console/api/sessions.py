@@ -7,6 +7,7 @@ import tempfile
 import zipfile
 from importlib.resources import files
 from pathlib import Path
+from threading import Lock
 from typing import Annotated, Any
 
 from fastapi import Query, Request
@@ -24,6 +25,7 @@ from sfihilo.experiment.output.export import FORMATS
 sessions = router("/api/sessions", "sessions")
 READERS = roles("operator", "auditor")
 OPERATOR = roles("operator")
+drawing = Lock()  # reports are drawn one at a time: matplotlib is not made for threads
 # The report is a whole page with its own styles and pictures in it; it may do nothing else.
 REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -125,7 +127,7 @@ def advice_within(request: Request, session: str, body: models.Wanted) -> Any:
 def report(request: Request, session: str) -> Any:
     """One page that explains the person."""
     opened = console_of(request).sessions.get(session)
-    with tempfile.TemporaryDirectory() as folder:
+    with drawing, tempfile.TemporaryDirectory() as folder:
         text = opened.writer.report(Path(folder) / "report.html").read_bytes()
     headers = {
         "content-security-policy": REPORT_POLICY,
