@@ -8,10 +8,10 @@ export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test test-all test-numpy1 check docs pictures format paper-map bench bench-peers clean
+.PHONY: help setup lock demo test test-all test-numpy1 check docs pictures console-pictures format paper-map bench bench-peers clean
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup: .venv/.installed ## make .venv and install everything in it (again only when something changed)
 
@@ -56,6 +56,9 @@ docs: setup ## build the documentation site into docs/_build/html; warnings are 
 
 pictures: setup ## draw the pictures of docs/tutorial.md again by running its code
 	$(PYTHON) -m tools.pages
+
+console-pictures: setup ## take the pictures of the console for README and docs again, with chromium
+	$(PYTHON) -m tests.console.browser.pictures
 
 format: setup ## put the code into the one format, fix what lint can fix
 	.venv/bin/ruff format .

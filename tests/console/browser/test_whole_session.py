@@ -40,7 +40,7 @@ def test_four_trials_by_clicking_are_all_in_the_record(begin: Begin) -> None:
     operator.page.click("#dialog-send")
     participant.sees("Finished")
     with operator.page.expect_download() as downloading:
-        operator.page.click("text=Download the data")
+        operator.page.locator("#stage").get_by_text("Download the data").click()
     assert downloading.value.suggested_filename.endswith(".zip")
 
 

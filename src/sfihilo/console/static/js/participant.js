@@ -101,7 +101,7 @@ const SCREENS = {
 function words(heading, more = null, sign = null) {
   return [
     el("div", { class: "words" },
-      sign && el("div", { class: `sign ${sign}` }, icon(sign)),
+      sign && el("div", { class: `sign sign-${sign}` }, icon(sign)),
       el("h2", { id: "heading", tabindex: "-1", text: t(`participant.${heading}`) }),
       more && el("p", { text: t(`participant.${more}`) })),
   ];

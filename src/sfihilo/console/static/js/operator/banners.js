@@ -44,9 +44,9 @@ export class Banners {
     return [
       facts.missing && banner("lost", t(facts.missing === 404 ? "operator.no_session" : "operator.signed_out"),
         el("a", { class: "button", href: facts.missing === 404 ? "/" : "/enter", text: t("operator.sign_in") })),
-      !facts.missing && !facts.linked && banner("lost", t("operator.lost")),
       facts.waiting && banner("lost pulse", t("operator.not_saved", { what: facts.waiting.map(actionWord).join(", ") }),
         el("button", { type: "button", text: t("operator.discard"), onclick: () => this.page.actions.discard() })),
+      !facts.missing && !facts.linked && banner("lost", t("operator.lost")),
       facts.stopping && banner("stop", t(facts.trouble === null ? "operator.stop_sending" : "operator.stop_not_sent")),
       facts.stopped && !facts.stopping && this.stopped(facts.stopped),
       facts.requests.length > 0 && banner("again", t("operator.again"), ...this.againButtons()),

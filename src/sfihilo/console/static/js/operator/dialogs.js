@@ -26,7 +26,9 @@ export class Dialogs {
     el("p", { class: "error", id: "dialog-fault", role: "alert" }),
     el("div", { class: "more" },
       send && el("button", { type: "submit", id: "dialog-send", class: style, text: verb ?? title }),
-      el("button", { type: "button", id: "dialog-cancel", text: t(send ? "common.cancel" : "common.close"), onclick: close })));
+      el("button", { type: "button", id: "dialog-cancel", text: t(send ? "common.cancel" : "common.close"), onclick: close }),
+      // A window covers the page's own stop.
+      el("button", { type: "button", id: "dialog-stop", class: "primary danger", text: t("operator.stop"), onclick: () => { close(); this.page.stop(); } })));
     this.window.replaceChildren(form);
     this.window.setAttribute("aria-labelledby", "dialog-title");
     if (!this.window.open) this.window.showModal();

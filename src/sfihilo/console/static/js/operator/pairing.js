@@ -26,6 +26,7 @@ export class PairingDialog {
           el("p", { class: "address", text: new URL("/enter", made.url).href }),
           el("p", { text: t("operator.pair_code") }),
           el("p", { id: "pair-code", class: "code", text: made.code }),
+          ["127.0.0.1", "localhost", "[::1]"].includes(new URL(made.url).hostname) && el("p", { class: "warning", text: t("operator.pair_loopback") }),
           el("p", { class: "hint", text: t("operator.pair_once", { until: new Date(made.expires).toLocaleTimeString() }) }))),
       this.list(paired.filter((each) => each.role === "participant" && each.session === this.page.session)));
   }

@@ -13,11 +13,11 @@ export class Person {
     const { view, readOnly, busy } = this.page;
     if (view === null) return;
     const { name, names, state } = view.device;
-    this.panel.show([view.participant_pages, view.next, readOnly, busy, name, names, state], () => [
+    this.panel.show([view.participant_pages, view.stopped !== null, view.next, readOnly, busy, name, names, state], () => [
       el("h2", { text: t("operator.person") }),
       el("p", { class: view.participant_pages > 0 ? "on" : "off",
         text: t(view.participant_pages > 0 ? "operator.page_connected" : "operator.page_missing", { count: view.participant_pages }) }),
-      view.participant_pages > 0 && el("p", { class: "hint", text: t(`operator.sees.${view.next}`) }),
+      view.participant_pages > 0 && el("p", { class: "hint", text: t(`operator.sees.${view.stopped ? "stopped" : view.next}`) }),
       !readOnly && el("button", { type: "button", id: "pair", text: t("operator.pair"), onclick: () => this.page.dialogs.pair() }),
       this.device(view.device, readOnly || busy),
     ].filter(Boolean));

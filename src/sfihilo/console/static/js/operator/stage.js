@@ -6,7 +6,7 @@ import { t } from "../texts.js";
 import { MeasureForm } from "./measure.js";
 import { compactSettings, largeSettings } from "./settings.js";
 import { Timer } from "./timer.js";
-import { answerWords } from "./trials.js";
+import { answerWords, downloads } from "./trials.js";
 
 const WORKING = new Set(["applying", "running", "measuring"]); // states of a device in a walk
 
@@ -24,7 +24,7 @@ export class Stage {
       this.panel.show(["nothing", missing], () => missing ? [] : [el("p", { class: "hint", text: t("operator.loading") })]);
       return;
     }
-    const depends = [view.next, view.trial, view.places, busy, readOnly, view.can, view.device.name, view.device.state, view.device.message, view.undo, view.participant_pages > 0];
+    const depends = [view.next, view.stopped !== null, view.trial, view.places, busy, readOnly, view.can, view.device.name, view.device.state, view.device.message, view.undo, view.participant_pages > 0];
     const step = `${view.next} ${view.trial?.number ?? ""}`;
     if (this.panel.show(depends, () => this.build(view)) && step !== this.step) buttonsChanged();
     this.step = step;
@@ -129,37 +129,39 @@ export class Stage {
   answers(view, trial) {
     const answer = ({ choice, strength, word }) => {
       const id = `choose-${choice ?? "cannot"}${strength ?? ""}`;
-      const text = [t(`operator.choices.${choice ?? "cannot"}`), word ? t(`participant.words.${word}`) : ""].join(" ");
-      return el("button", { type: "button", id, text: text.trim(), disabled: this.page.busy || !view.can.choose,
+      return el("button", { type: "button", id, text: answerWords({ answered: true, choice, answer_word: word }), disabled: this.page.busy || !view.can.choose,
         onclick: guarded(() => this.page.act("choose", { trial: trial.number, choice, strength })) });
     };
-    return el("div", { class: "answers", role: "group", "aria-label": t("operator.answer_for") }, view.answers.map(answer));
+    const ordered = [...view.answers].sort((a, b) => place(a) - place(b));
+    return el("div", { class: "answers", role: "group", "aria-label": t("operator.answer_for") }, ordered.map(answer));
   }
 
   resume(view) {
     const { act, dialogs } = this.page;
     return [
       heading(t("operator.stage.resume")),
-      el("p", { text: t(view.trial ? "operator.resume_open" : "operator.resume_next") }),
+      el("p", { text: t(view.stopped ? "operator.resume_stopped" : view.trial ? "operator.resume_open" : "operator.resume_next") }),
       ...places(view),
       this.primary("resume", t("operator.resume"), view.can.resume, () => act("resume")),
       this.more(
         ["place", t("operator.place"), view.can.place, () => dialogs.place()],
-        ["abort", t("operator.abort"), view.trial && view.can.abort, () => dialogs.abort(), "danger"],
+        view.trial && ["abort", t("operator.abort"), view.can.abort, () => dialogs.abort(), "danger"],
         ["finish", t("operator.finish"), view.can.close, () => dialogs.closeSession()]),
     ];
   }
 
   closed(view) {
-    const { base } = this.page;
     return [
       heading(t("operator.stage.closed")),
       el("p", { text: t("operator.closed_more", { trials: view.trials.filter((trial) => trial.status === "complete").length }) }),
-      el("div", { class: "more" },
-        el("a", { class: "button primary", href: `${base}/export?formats=csv,jsonl,parquet,bids`, download: "", text: t("operator.export") }),
-        el("a", { class: "button", href: `${base}/report`, target: "_blank", rel: "noopener", text: t("operator.report") })),
+      el("div", { class: "more" }, ...downloads(this.page.base)),
     ];
   }
+}
+
+/** From the one before much better to the one just now much better; "cannot say" last. */
+function place({ choice, strength }) {
+  return { previous: -(strength ?? 1), same: 0, new: strength ?? 1 }[choice] ?? 9;
 }
 
 function fromDevice({ name, state, message }) {

@@ -16,7 +16,8 @@ export class Trials {
       el("h2", { text: t("operator.trials") }),
       view.trials.length === 0 ? el("p", { class: "hint", text: t("operator.no_trials") }) : this.table(view),
       ...this.notes(view),
-    ]);
+      view.trials.length > 0 && el("div", { class: "more" }, ...downloads(this.page.base)),
+    ].filter(Boolean));
   }
 
   table(view) {
@@ -64,8 +65,17 @@ export class Trials {
   }
 }
 
+/** Links to the data and the report of a session. */
+export function downloads(base) {
+  return [
+    el("a", { class: "button", href: `${base}/export?formats=csv,jsonl,parquet,bids`, download: "", text: t("operator.export") }),
+    el("a", { class: "button", href: `${base}/report`, target: "_blank", rel: "noopener", text: t("operator.report") }),
+  ];
+}
+
 /** The answer in words; nothing where none was asked for or given. */
 export function answerWords({ answered, choice, answer_word: word }) {
   if (!answered) return "";
-  return [t(`operator.choices.${choice ?? "cannot"}`), word ? t(`participant.words.${word}`) : ""].join(" ").trim();
+  const side = t(`operator.choices.${choice ?? "cannot"}`);
+  return word ? `${side}: ${t(`participant.words.${word}`)}` : side;
 }
