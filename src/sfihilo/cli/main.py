@@ -1,7 +1,8 @@
 """The command `sfihilo`.
 
-Each part (study, session, demo) is loaded only when it is called: `sfihilo --help` stays quick, and
-a part whose optional packages are missing says how to install them without hiding the others.
+Each part (study, session, serve, demo) is loaded only when it is called: `sfihilo --help` stays
+quick, and a part whose optional packages are missing says how to install them without hiding the
+others.
 """
 
 import importlib
@@ -18,7 +19,11 @@ from sfihilo.cli.group import CommandGroup
 from sfihilo.cli.output import FAILED, errors, fail
 
 # Commands that are groups of their own: module, optional packages that it needs.
-PARTS = {"study": ("sfihilo.cli.study", "study"), "session": ("sfihilo.cli.session", "experiment")}
+PARTS = {
+    "study": ("sfihilo.cli.study", "study"),
+    "session": ("sfihilo.cli.session", "experiment"),
+    "serve": ("sfihilo.cli.serve", "console"),
+}
 
 
 class LazyParts(CommandGroup):
@@ -95,6 +100,11 @@ def study() -> None:
 @app.command()
 def session() -> None:
     """Run a session with a real person."""
+
+
+@app.command()
+def serve() -> None:
+    """Operator and participant in the browser, devices on the wire."""
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from sfihilo.experiment.session.record import Record
 from sfihilo.experiment.session.rounds import used_answers
+from sfihilo.experiment.session.trial import TAKEN_OUT, Trial
 from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Space
 from sfihilo.feasible import Feasible
@@ -30,6 +31,7 @@ BASES = 48
 LEVELS = 15
 CANDIDATES, BEYOND = 4096, 0.15
 INTERVAL = (0.05, 0.95)
+NORMAL_90 = 1.645  # standard deviations of a normal distribution to its 5 % and 95 % quantiles
 WINDOW = 20  # trials over which the quality of predictions is averaged
 
 
@@ -161,3 +163,44 @@ def outcome_errors(record: Record) -> tuple[np.ndarray, np.ndarray]:
         ]
         rows.append((trial.number, float(np.sqrt(np.mean(np.square(gaps))))))
     return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+
+
+def answer_course(
+    record: Record,
+) -> tuple[list[int], list[float | None], list[float | None]]:
+    """Trial numbers, the predicted probability of "new", and the answer.
+
+    The answer is 1 (new), 0 (previous) or 0.5 (same). Only trials that were answered and count;
+    None where nothing was predicted or the person could not say.
+    """
+    given = {"new": 1.0, "previous": 0.0, "same": 0.5}
+    answered = [
+        trial for trial in record.trials if trial.answered and trial.ending not in TAKEN_OUT
+    ]
+    return (
+        [trial.number for trial in answered],
+        [trial.model["chance_new"] for trial in answered],
+        [None if trial.choice is None else given[trial.choice] for trial in answered],
+    )
+
+
+def outcome_courses(record: Record) -> dict[str, dict[str, list[float | None]]]:
+    """For each outcome: per measured trial its number, value, prediction and 90 % interval."""
+    measured = [trial for trial in record.trials if trial.known_outcome]
+    courses: dict[str, dict[str, list[float | None]]] = {}
+    for name in record.space.outcomes:
+        pairs = [_predicted(trial, name) for trial in measured]
+        courses[name] = {
+            "trial": [float(trial.number) for trial in measured],
+            "value": [trial.known_outcome.get(name) for trial in measured],
+            "predicted": [None if pair is None else pair[0] for pair in pairs],
+            "low": [None if pair is None else pair[0] - NORMAL_90 * pair[1] for pair in pairs],
+            "high": [None if pair is None else pair[0] + NORMAL_90 * pair[1] for pair in pairs],
+        }
+    return courses
+
+
+def _predicted(trial: Trial, name: str) -> tuple[float, float] | None:
+    """The mean and the standard deviation that were predicted for an outcome of a trial."""
+    means, deviations = trial.model["outcome"], trial.model["deviation"]
+    return None if means is None else (float(means[name]), float(deviations[name]))
