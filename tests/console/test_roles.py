@@ -42,7 +42,7 @@ def filled(path: str, session: str) -> str:
 
 def status(client: httpx.Client, method: str, path: str) -> int:
     """The status of a response, without waiting for the end of a stream."""
-    body = None if method == "GET" else {}
+    body: dict[str, Any] | None = None if method == "GET" else {}
     with client.stream(method, path, follow_redirects=False, json=body) as answer:
         return answer.status_code
 

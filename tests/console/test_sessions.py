@@ -12,7 +12,7 @@ import pytest
 from sfihilo.console.texts import languages, texts
 from sfihilo.experiment import Lab
 from sfihilo.experiment.session.plan_file import described, tables_of
-from tests.console.running import SPACE, Running, act, create, measured, serving, view
+from tests.console.running import SPACE, Running, act, create, measured, serving, until, view
 
 FORM: dict[str, Any] = {
     "policy": {"torque": {"low": 0, "high": 60, "unit": "Nm", "max_step": 20, "start": 20,
@@ -128,6 +128,13 @@ def test_insight_has_arrays_for_every_plot(operator: httpx.Client, learned: str)
         assert len(curve["values"]) == len(curve["mean"]) == len(curve["low"])
         assert all(low <= high for low, high in zip(curve["low"], curve["high"], strict=True))
     assert [best["name"] for best in found["best"]] == ["torque", "timing"]
+
+    def advised() -> Any:
+        return operator.get(f"/api/sessions/{learned}/insight").json()["advice"]
+
+    until(lambda: advised()["trial"] == list(range(2, 9)), 60)
+    series = advised()
+    assert all(low <= high for low, high in zip(series["low"], series["high"], strict=True))
 
 
 def test_insight_before_anything_was_learned_is_empty(operator: httpx.Client, session: str) -> None:

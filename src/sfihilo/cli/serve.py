@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from sfihilo.cli.command import DEFAULT_DB, Db, session_errors
-from sfihilo.console.config import Config
+from sfihilo.console.config import Config, Part
 from sfihilo.console.serve import run
 
+DEMO_DB = Path("sfihilo-demo.db")
 app = typer.Typer(name="serve", add_completion=False, rich_markup_mode=None)
 
 
@@ -27,6 +28,17 @@ def serve(  # noqa: PLR0913 - one parameter per option
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Allow other machines without TLS.")
     ] = False,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(help="Device that sessions may use: a name, or a TOML file with [[device]]."),
+    ] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="A simulated device and person, in a file of their own.")
+    ] = False,
+    you: Annotated[
+        str, typer.Option(help="Part that you play in the demo: nobody, operator, participant.")
+    ] = "nobody",
+    speed: Annotated[float, typer.Option(help="How much faster than real the demo is.")] = 20.0,
     by: Annotated[
         str | None, typer.Option(help="Who operates (a role or code), for the record.")
     ] = None,
@@ -37,7 +49,7 @@ def serve(  # noqa: PLR0913 - one parameter per option
     """Operator and participant in the browser; prints the operator's address."""
     with session_errors():
         config = Config(
-            db=db,
+            db=DEMO_DB if demo and db == DEFAULT_DB else db,
             host=host,
             port=port,
             names=tuple(name or ()),
@@ -45,5 +57,9 @@ def serve(  # noqa: PLR0913 - one parameter per option
             keyfile=keyfile,
             insecure=insecure,
             by=by,
+            devices=tuple(device or ()),
+            demo=demo,
+            you=cast("Part", you),
+            speed=speed,
         )
         run(config, typer.echo, code_file)

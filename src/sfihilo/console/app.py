@@ -50,6 +50,7 @@ def create_app(config: Config) -> FastAPI:
     async def life(app: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
         await console.live.begin()
+        await anyio.to_thread.run_sync(console.begin)
         try:
             yield
         finally:

@@ -10,10 +10,13 @@ from typing import Any
 
 from fastapi import Request
 
+from sfihilo.console.advised import Advised
 from sfihilo.console.auth import Attempts, Grants
 from sfihilo.console.config import Config
+from sfihilo.console.demo import Demo
 from sfihilo.console.device_link import DeviceLinks
 from sfihilo.console.live import Live
+from sfihilo.console.offered import described_device, factory
 from sfihilo.console.sessions import Done, Sessions
 from sfihilo.console.wishes import stop_view
 from sfihilo.experiment import Lab, Trial
@@ -35,12 +38,25 @@ class Console:
         self.attempts = Attempts()
         self.live = Live(self.lab)
         self.sessions = Sessions(self.lab, self.live.nudge)
+        self.advised = Advised(self.sessions, self.live.touch)
         self.devices = DeviceLinks(self.sessions, self.live, config)
+        for given in config.devices:
+            name, tables = described_device(given)
+            self.devices.offer(name, factory(tables))
+        self.demo = Demo(self, config.you) if config.demo else None
         self.unrecorded: dict[str, dict[str, Any]] = {}  # stops outside the record
         self.start_code = self.grants.start_code(config.by or "")
 
+    def begin(self) -> None:
+        """Begin what runs in the background."""
+        self.devices.begin()
+        if self.demo is not None:
+            self.demo.begin()
+
     def close(self) -> None:
         """End everything that runs in the background and let go of the file."""
+        if self.demo is not None:
+            self.demo.close()
         self.devices.close()
         self.sessions.close()
         self.lab.close()
@@ -52,18 +68,19 @@ class Console:
             trial = done.result if isinstance(done.result, Trial) else None
             self.devices.after(session, action, trial)
 
+    def _hold(self, session: str, why: str, actor: str) -> str | None:
+        """Record a stop; then stop the device again, should a start have come in between."""
+        try:
+            return self.sessions.hold(session, why, actor)
+        finally:
+            self.devices.stop(session)
+
     async def stop(self, session: str, why: str, actor: str) -> dict[str, Any]:
         """Stop the device, then put the session on hold; never raises, never waits for a query."""
-        failed = self.devices.stop(session)
-        recording: Future[str | None] = self.sessions.stopping(
-            lambda: self.sessions.hold(session, why, actor)
-        )
-        try:
-            problem = await asyncio.wait_for(
-                asyncio.shield(asyncio.wrap_future(recording)), STOP_PATIENCE
-            )
-        except TimeoutError:
-            problem = "still being written"
+        stopping = self.sessions.stopping(lambda: self.devices.stop(session))
+        recording = self.sessions.stopping(lambda: self._hold(session, why, actor))
+        failed = await _within(stopping, "the device has not answered yet")
+        problem = await _within(recording, "still being written")
         reasons = [reason for reason in (failed, problem) if reason]
         if problem is None:
             self.unrecorded.pop(session, None)
@@ -76,6 +93,14 @@ class Console:
             "recorded": problem is None,
             "why": "; ".join(reasons) or None,
         }
+
+
+async def _within(work: Future[str | None], otherwise: str) -> str | None:
+    """What the work gives, or else something if that takes too long; the work goes on."""
+    try:
+        return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(work)), STOP_PATIENCE)
+    except TimeoutError:
+        return otherwise
 
 
 def console_of(request: Request) -> Console:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
+Part = Literal["nobody", "operator", "participant"]
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -14,9 +16,10 @@ class Config:
     """The options of one console.
 
     `names` are host names under which the machine is reached, besides its addresses. `insecure`
-    allows other machines without TLS; pages then show a permanent banner. `devices` are the names
-    of the devices that sessions may use. `speed` is how many times faster than real time simulated
-    devices and people are.
+    allows other machines without TLS; pages then show a permanent banner. `devices` are names or
+    TOML files of the devices that sessions may use. `by` is the operator in the record. `demo`
+    conducts a session by itself, except for the part that `you` play, `speed` times faster than
+    real.
     """
 
     db: Path
@@ -29,13 +32,18 @@ class Config:
     demo: bool = False
     by: str | None = None
     devices: tuple[str, ...] = ()
-    speed: float = 1.0
+    speed: float = 20.0
+    you: Part = "nobody"
     heartbeat_limit: float = 10.0  # seconds of silence after which a device puts a session on hold
     body_limit: int = field(default=256 * 1024)  # bytes of a request
 
     def __post_init__(self) -> None:
         if not isinstance(self.port, int) or not 0 <= self.port <= 65535:
             raise ValueError(f"port: expected 0 to 65535, got {self.port!r}")
+        if not 0.1 <= self.speed <= 1000:
+            raise ValueError(f"speed: expected 0.1 to 1000, got {self.speed!r}")
+        if self.you not in ("nobody", "operator", "participant"):
+            raise ValueError(f"you: expected nobody, operator or participant, got {self.you!r}")
         if (self.certfile is None) != (self.keyfile is None):
             raise ValueError("certfile, keyfile: expected both or neither, got one")
         for path in (self.certfile, self.keyfile):

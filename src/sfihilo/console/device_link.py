@@ -1,58 +1,46 @@
 """Connects devices with sessions: a started trial is applied and measured, a stop stops.
 
-A device is any object with `apply`, `measure`, `stop` and `heartbeat`. Whatever it does (raise,
-hang, go silent), the record stays right: the session is put on hold and the operator is told why.
+Each attached device has a supervisor. Whatever the device does (raise, hang, go silent), the record
+stays right: the session is put on hold and the operator is told why. Which device a session uses is
+kept beside the lab's file: after a restart of the server, a stop reaches the device again.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event as Signal
 from threading import RLock, Thread
-from typing import Any, Protocol
+from typing import Any
 
 from sfihilo.console.config import Config
+from sfihilo.console.devices import Device, DeviceError, DeviceStoppedError, Limits, Supervisor
 from sfihilo.console.errors import Problem
 from sfihilo.console.live import Live
 from sfihilo.console.sessions import Sessions, Wish
-from sfihilo.experiment import BadMeasurementError, Session, Trial
+from sfihilo.experiment import LogError, Session, Trial
+from sfihilo.experiment.files import replacing
 
-WATCH = 0.5  # seconds between looks at the heartbeat
-ATTEMPTS = 3  # measurements that a device may repeat when what it gave is not plausible
-
-
-class Device(Protocol):
-    """What the console needs of a device; every method may be called from another thread."""
-
-    def apply(self, policy: Mapping[str, float]) -> None:
-        """Set the policy; returns when it is set."""
-
-    def measure(self) -> Mapping[str, float | None] | None:
-        """The outcome of the policy that is set; returns when it was measured."""
-
-    def stop(self) -> None:
-        """Bring the device to rest; quick, at any time, also while it applies or measures."""
-
-    def heartbeat(self) -> float | None:
-        """Seconds since the device was last heard of; None if it does not say."""
-
+WATCH = 0.5  # seconds between looks at the devices that use HTTP
+MARK = b'{"devices": 1,'  # how the file of attachments begins
+CONSOLE = "console"  # who holds a session because of a device
 
 Factory = Callable[[], Device]
 
 
 @dataclass
 class Link:
-    """A device in a session; `turn` counts what it was told, so that a late result is ignored."""
+    """A device in a session; `message` says what was refused of its last measurement."""
 
     session: str
     name: str
-    device: Device
-    state: str = "idle"
+    supervisor: Supervisor
     message: str = ""
-    turn: int = 0
     worker: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="sfihilo-device")
     )
@@ -63,7 +51,8 @@ class DeviceLinks:
 
     def __init__(self, sessions: Sessions, live: Live, config: Config) -> None:
         self._sessions, self._live, self._config = sessions, live, config
-        self._factories: dict[str, Factory] = {}
+        self._path = Path(f"{config.db}.devices.json")
+        self._factories: dict[str, tuple[Factory, bool]] = {}
         self._links: dict[str, Link] = {}
         self._heard: dict[str, float] = {}  # when the HTTP device of a session was heard of last
         self._lock = RLock()
@@ -75,172 +64,200 @@ class DeviceLinks:
         """The devices that a session may use."""
         return list(self._factories)
 
-    def offer(self, name: str, factory: Factory) -> None:
-        """Make a device known by its name."""
-        self._factories[name] = factory
+    def offer(self, name: str, factory: Factory, *, shared: bool = False) -> None:
+        """Make a device known; one that is not `shared` serves one session at a time."""
+        self._factories[name] = factory, shared
+
+    def begin(self) -> None:
+        """Attach the devices again that were attached when the server ended."""
+        for session, name in self._stored().items():
+            if name in self._factories:
+                with suppress(ValueError, LogError, DeviceError, Problem):
+                    self.attach(session, name)
 
     def attach(self, session: str, name: str | None) -> None:
-        """Let a session use a device; None ends that."""
+        """Let a session use a device; None ends that. The device that it used before is stopped."""
         if name is not None and name not in self._factories:
             raise Problem(400, "invalid", f"device: expected one of {self.names}, got {name!r}")
         self._sessions.get(session)
         with self._lock:
+            self._require_free(session, name)
             before = self._links.pop(session, None)
+            if before is not None:
+                _end(before)
             if name is not None:
-                self._links[session] = Link(session, name, self._factories[name]())
-                self._watch()
-        if before is not None:
-            _quietly(before.device.stop)
-            before.worker.shutdown(wait=False, cancel_futures=True)
+                self._links[session] = self._linked(session, name)
+            self._store()
         self._live.touch(session)
+
+    def _require_free(self, session: str, name: str | None) -> None:
+        users = [link.session for link in self._links.values() if link.name == name]
+        if name is not None and not self._factories[name][1] and users not in ([], [session]):
+            raise Problem(409, "refused", f"device: {name} is used by session {users[0]}")
+
+    def _linked(self, session: str, name: str) -> Link:
+        try:
+            device = self._factories[name][0]()
+        except (OSError, RuntimeError, ImportError) as error:
+            message = f"device {name}: cannot be opened: {error}"
+            raise Problem(409, "refused", message) from error
+        limits = Limits(silent_after=self._config.heartbeat_limit)
+        supervisor = Supervisor(device, lambda why: self._silent(session, name, why), limits)
+        supervisor.begin()
+        return Link(session, name, supervisor)
 
     def about(self, session: str) -> dict[str, Any]:
         """The state of a session's device, for the operator's page."""
         link = self._links.get(session)
-        if link is None:
-            heard = self._heard.get(session)
+        if link is not None:
+            status = link.supervisor.status
             return {
-                "name": None if heard is None else "HTTP",
+                "name": link.name,
                 "names": self.names,
-                "state": "none" if heard is None else "running",
-                "message": "",
-                "heartbeat_age": None if heard is None else time.monotonic() - heard,
+                "state": status.state,
+                "message": status.problem or link.message,
+                "heartbeat_age": status.seen,
+                "trial": status.trial,
             }
-        age = _quietly(link.device.heartbeat)
+        heard = self._heard.get(session)
         return {
-            "name": link.name,
+            "name": None if heard is None else "HTTP",
             "names": self.names,
-            "state": link.state,
-            "message": link.message,
-            "heartbeat_age": age,
+            "state": "none" if heard is None else "running",
+            "message": "",
+            "heartbeat_age": None if heard is None else time.monotonic() - heard,
+            "trial": None,
         }
 
     def heard(self, session: str) -> None:
         """A device that uses the HTTP interface gave a sign of life; from now on it must."""
         with self._lock:
             self._heard[session] = time.monotonic()
-            self._watch()
+            if self._watcher is None:
+                self._watcher = Thread(target=self._watch, name="sfihilo-heartbeat", daemon=True)
+                self._watcher.start()
 
     def after(self, session: str, action: str, trial: Trial | None) -> None:
         """Tell the device what was done in its session."""
         link = self._links.get(session)
         if link is None:
             return
-        if action == "start" and trial is not None:
-            self._begin(link, trial)
+        if action == "start":
+            link.worker.submit(self._conduct, link, False)
         elif action in ("abort", "interrupt", "close"):
             self.stop(session)
+        elif action == "choose" and trial is not None:
+            body = {
+                "session": session,
+                "trial": trial.number,
+                "choice": trial.choice,
+                "strength": trial.strength,
+            }
+            link.supervisor.note("answer", body)
+
+    def apply(self, session: str) -> None:
+        """Apply the started trial again: after a stop, a restart or a refused measurement."""
+        link = self._links.get(session)
+        if link is None:
+            raise Problem(409, "refused", "device: expected an attached one, got none")
+        link.worker.submit(self._conduct, link, True)
 
     def stop(self, session: str) -> str | None:
         """Stop the device of a session at once; returns why it failed, if it did."""
         link = self._links.get(session)
         if link is None:
             return None
-        link.turn += 1
         try:
-            link.device.stop()
+            link.supervisor.stop()
         except Exception as error:  # noqa: BLE001 - a device may raise anything; stop goes on
-            self._show(link, "failed", f"stop: {type(error).__name__}: {error}")
-            return link.message
-        self._show(link, "stopped", "")
+            return f"device {link.name}: {error}"
+        finally:
+            self._live.touch(session)
         return None
 
     def close(self) -> None:
-        """Stop every device and the watching of them."""
+        """Stop every device and the watching of them; what is attached stays attached."""
         self._ended.set()
         for link in list(self._links.values()):
-            link.turn += 1
-            _quietly(link.device.stop)
-            link.worker.shutdown(wait=False, cancel_futures=True)
+            _end(link)
         if self._watcher is not None:
             self._watcher.join()
 
-    def _begin(self, link: Link, trial: Trial) -> None:
-        link.turn += 1
-        turn = link.turn
-        link.worker.submit(self._conduct, link, trial, turn)
-
-    def _conduct(self, link: Link, trial: Trial, turn: int) -> None:
-        """Apply a trial's policy, measure, record the outcome; on any failure hold the session."""
+    def _conduct(self, link: Link, again: bool) -> None:
+        """Apply the started trial, measure, record the outcome; hold the session if that fails."""
+        reader = self._sessions.get(link.session).reader
+        if not _is_started(reader):
+            return
+        link.message = ""
+        self._live.touch(link.session)
         try:
-            if link.turn != turn:
+            trial = link.supervisor.apply(reader, after_stop=again)
+            self._live.touch(link.session)
+            outcome = link.supervisor.measure(reader)
+            self._record(link, trial, outcome)
+        except DeviceStoppedError:
+            return  # whoever stopped it tells the record
+        except Problem as problem:  # the operator decides: type it, walk again, abort
+            link.message = str(problem)
+        except (DeviceError, ValueError, LogError) as error:
+            if not _is_started(reader):  # it was aborted meanwhile
                 return
-            self._show(link, "applying", "")
-            link.device.apply(trial.policy)
-            for attempt in range(1, ATTEMPTS + 1):
-                if link.turn != turn:
-                    return
-                self._show(link, "measuring", "")
-                outcome = link.device.measure()
-                if link.turn != turn:
-                    return
-                if self._measured(link, trial, outcome, attempt):
-                    self._show(link, "idle", "")
-                    return
-            raise ValueError(f"{link.message}; {ATTEMPTS} measurements were refused")
-        except Exception as error:  # noqa: BLE001 - a device may raise anything
-            if link.turn == turn:
-                self._fail(link, "failed", f"{type(error).__name__}: {error}"[:500])
+            link.message = str(error)
+            self._sessions.hold(link.session, f"device {link.name}: {error}"[:1000], CONSOLE)
+        finally:
+            self._live.touch(link.session)
 
-    def _measured(
-        self, link: Link, trial: Trial, outcome: Mapping[str, float | None] | None, attempt: int
-    ) -> bool:
-        """Record what the device measured; False if it is not plausible."""
-        key = f"device-{trial.number}-{attempt}"
-        wish = Wish("measure", f"device {link.name}", key)
+    def _record(self, link: Link, trial: Trial, outcome: Mapping[str, float | None]) -> None:
+        wish = Wish("measure", f"device {link.name}")
 
         def method(held: Session) -> Trial:
             return held.measure(trial.number, outcome, key=wish.key, actor=wish.actor)
 
-        try:
-            self._sessions.act(link.session, wish, method)
-        except Problem as problem:
-            if not isinstance(problem.__cause__, BadMeasurementError):
-                raise
-            link.message = str(problem)
-            return False
-        return True
+        self._sessions.act(link.session, wish, method)
 
-    def _fail(self, link: Link, state: str, message: str) -> None:
-        link.turn += 1
-        _quietly(link.device.stop)
-        self._sessions.hold(link.session, f"device {link.name}: {message}"[:1000], "console")
-        self._show(link, state, message)
-
-    def _show(self, link: Link, state: str, message: str) -> None:
-        link.state, link.message = state, message
-        self._live.touch(link.session)
+    def _silent(self, session: str, name: str, why: str) -> None:
+        """Hold the session of a silent device; raises if that cannot be recorded now."""
+        problem = self._sessions.hold(session, f"device {name}: {why}"[:1000], CONSOLE)
+        self._live.touch(session)
+        if problem is not None and "is closed" not in problem:
+            raise RuntimeError(problem)
 
     def _watch(self) -> None:
-        if self._watcher is None:
-            self._watcher = Thread(target=self._watching, name="sfihilo-heartbeat", daemon=True)
-            self._watcher.start()
-
-    def _watching(self) -> None:
-        """Hold the session of a device that went silent."""
+        """Hold the sessions whose HTTP device went silent; each once."""
         limit = self._config.heartbeat_limit
         while not self._ended.wait(WATCH):
-            self._hold_silent(limit)
-            for link in list(self._links.values()):
-                age = _quietly(link.device.heartbeat)
-                silent = age is not None and age > limit
-                if silent and link.state != "silent":
-                    self._fail(link, "silent", f"nothing heard for {age:.0f} s")
-                elif not silent and link.state == "silent":
-                    self._show(link, "idle", "")
+            now = time.monotonic()
+            for session, heard in list(self._heard.items()):
+                if now - heard > limit:
+                    self._heard.pop(session, None)
+                    why = f"device: nothing heard for {now - heard:.0f} s"
+                    self._sessions.hold(session, why, CONSOLE)
 
-    def _hold_silent(self, limit: float) -> None:
-        """Hold the sessions whose HTTP device went silent; each once."""
-        now = time.monotonic()
-        silent = [name for name, heard in list(self._heard.items()) if now - heard > limit]
-        for session in silent:
-            self._heard.pop(session, None)
-            self._sessions.hold(session, f"device: nothing heard for {limit:.0f} s", "console")
+    def _stored(self) -> dict[str, str]:
+        try:
+            stored = json.loads(self._path.read_text(encoding="utf-8"))["attached"]
+            return {str(session): str(name) for session, name in stored.items()}
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return {}  # the operator attaches it again
+
+    def _store(self) -> None:
+        attached = {link.session: link.name for link in self._links.values()}
+        with suppress(OSError, ValueError), replacing(self._path, MARK) as partial:
+            partial.write_bytes(MARK + b' "attached": ' + json.dumps(attached).encode() + b"}")
 
 
-def _quietly(call: Callable[[], Any]) -> Any:
-    """The result of a device's method; None if it raises."""
-    try:
-        return call()
-    except Exception:  # noqa: BLE001 - a device may raise anything
-        return None
+def _is_started(session: Session) -> bool:
+    """Whether the record has a trial that a device is to apply."""
+    record = session.record
+    current = record.current
+    walking = current is not None and current.started and not current.measured
+    return walking and record.status == "open"
+
+
+def _end(link: Link) -> None:
+    """Stop a device and let go of it."""
+    with suppress(Exception):  # a device may raise anything
+        link.supervisor.stop()
+    with suppress(Exception):
+        link.supervisor.close()
+    link.worker.shutdown(wait=False, cancel_futures=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sfihilo.console.advised import Advised
 from sfihilo.experiment import Advice, Record, Session
 from sfihilo.experiment.insight import answer_course, best_ranges, drives, outcome_courses
 from sfihilo.experiment.output.advice import advise, preference_rows
@@ -61,7 +62,7 @@ def _advice(record: Record, found: Advice) -> dict[str, Any]:
     }
 
 
-def insight_view(session: Session) -> dict[str, Any]:
+def insight_view(session: Session, advised: Advised) -> dict[str, Any]:
     """Arrays for plots; what needs a learned comparison is empty before there is one."""
     record, state = session.learned()
     trials, predicted, given = answer_course(record)
@@ -75,6 +76,7 @@ def insight_view(session: Session) -> dict[str, Any]:
         ],
         "curves": [],
         "best": [],
+        "advice": {"trial": [], "reward": [], "low": [], "high": []},
     }
     if not found["available"]:
         return found
@@ -95,4 +97,5 @@ def insight_view(session: Session) -> dict[str, Any]:
         {"unit": record.space.policy[best.name].unit, **vars(best)}
         for best in best_ranges(state, record.space)
     ]
+    found["advice"] = advised.series(record, state)
     return found

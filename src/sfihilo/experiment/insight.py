@@ -12,18 +12,20 @@ standard deviation 1 over the reachable outcomes: effects are in those deviation
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
+import sfihilo
 from sfihilo.experiment.session.record import Record
-from sfihilo.experiment.session.rounds import used_answers
+from sfihilo.experiment.session.rounds import rounds_of, used_answers
 from sfihilo.experiment.session.trial import TAKEN_OUT, Trial
 from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Space
 from sfihilo.feasible import Feasible
-from sfihilo.history import generator
+from sfihilo.history import Query, Response, generator
 from sfihilo.state import State
 
 POLICIES = 512
@@ -204,3 +206,41 @@ def _predicted(trial: Trial, name: str) -> tuple[float, float] | None:
     """The mean and the standard deviation that were predicted for an outcome of a trial."""
     means, deviations = trial.model["outcome"], trial.model["deviation"]
     return None if means is None else (float(means[name]), float(deviations[name]))
+
+
+def advised_policies(record: Record, trials: Collection[int]) -> dict[int, FloatArray]:
+    """The unit policy that would have been recommended after each of these trials.
+
+    The learner is told the rounds again, so this takes as long as the session's own computations;
+    trials after which nothing was learned yet are left out. Vetoes do not matter here.
+    """
+    ended = [trial for trial in record.trials if trial.ended and trial.ending != "undone"]
+    state = sfihilo.begin(sfihilo.Settings.from_dict(dict(record.settings)), record.seed)
+    allowed = Feasible(accepts=record.space.allows if record.space.constraints else None)
+    found: dict[int, FloatArray] = {}
+    for trial, told in zip(ended, rounds_of(record), strict=True):
+        query = Query(state.round, np.array(told.policy), state.history.anchor)
+        outcome = None if told.outcome is None else np.array(told.outcome, dtype=float)
+        state = sfihilo.tell(state, query, Response(outcome, told.choice, told.strength))
+        if trial.number in trials:
+            with suppress(sfihilo.NothingLearnedError):
+                found[trial.number] = sfihilo.recommend(state, allowed).policy
+    return found
+
+
+def advised_now(record: Record, state: State) -> FloatArray:
+    """The unit policy that is recommended now, whatever was vetoed."""
+    allowed = Feasible(accepts=record.space.allows if record.space.constraints else None)
+    return sfihilo.recommend(state, allowed).policy
+
+
+def learned_rewards(state: State, space: Space, units: FloatArray) -> FloatArray:
+    """The learned reward of unit policies (n, d_policy) now: rows mean, low, high (90 %).
+
+    In standard deviations over the allowed policies, above their average.
+    """
+    posterior = state.posterior()
+    reachable = posterior.reward_samples(np.clip(state.forward.mean(_policies(state, space)), 0, 1))
+    rewards = posterior.reward_samples(np.clip(state.forward.mean(units), 0.0, 1.0))
+    samples = (rewards - reachable.mean(axis=0)) / _scale(reachable)
+    return np.stack([samples.mean(axis=1), *np.quantile(samples, INTERVAL, axis=1)])

@@ -104,7 +104,8 @@ def log(request: Request, session: str, after: Annotated[int, Query(ge=0, le=10*
 @sessions.get("/{session}/insight", openapi_extra=READERS)
 def insight(request: Request, session: str) -> Any:
     """What was learned, as arrays for plots."""
-    return insight_view(console_of(request).sessions.get(session).writer)
+    console = console_of(request)
+    return insight_view(console.sessions.get(session).writer, console.advised)
 
 
 @sessions.get("/{session}/advice", openapi_extra=READERS)
@@ -162,4 +163,13 @@ def device(request: Request, session: str, body: models.Attached) -> Any:
     """Let the session use a device, or none."""
     console = console_of(request)
     console.devices.attach(session, body.device)
+    return console.devices.about(session)
+
+
+@sessions.post("/{session}/apply", openapi_extra=OPERATOR)
+def apply(request: Request, session: str, body: models.Nothing) -> Any:
+    """Let the device apply the started trial again: after a restart or a refused measurement."""
+    console = console_of(request)
+    console.sessions.get(session)
+    console.devices.apply(session)
     return console.devices.about(session)

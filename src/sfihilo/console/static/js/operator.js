@@ -24,12 +24,14 @@ const page = {
   missing: null, // why there is nothing to show
   linked: true,
   clock: 0, // the server's clock minus ours, in milliseconds
+  known: 0, // number of the last event that the server told us of
   refusals: [],
   act,
   stop,
   redraw: draw,
+  /** While something is being saved, and until the page shows what came of it. */
   get busy() {
-    return actions.entries.length > 0;
+    return actions.entries.length > 0 || page.known > (page.view?.last ?? 0);
   },
   get readOnly() {
     return page.view?.read_only ?? document.body.dataset.role !== "operator";
@@ -38,11 +40,13 @@ const page = {
 
 const actions = new Outbox(`operator.${session}`, {
   onChange: draw,
-  onStored: (entry) => {
+  onStored: (entry, body) => {
+    page.known = body?.last ?? 0;
     page.stored?.(entry);
     live.fetch();
   },
   onRefused: (entry, status, body) => {
+    page.known = body?.last ?? 0;
     page.refusals.push({ action: entry.what, status, ...body });
     live.fetch();
   },

@@ -94,7 +94,7 @@ export class Dialogs {
   settings(action) {
     const { view } = this.page;
     const known = view.places.at(-1)?.policy ?? view.trials.at(-1)?.policy ?? {};
-    const free = view.space.policy.filter((parameter) => parameter.fixed === null);
+    const free = view.space.policy.filter((parameter) => (parameter.fixed ?? null) === null);
     const fields = free.map((parameter, index) => settingField(parameter, index, known[parameter.name] ?? parameter.start));
     this.open(t(`operator.titles.${action}`), [el("p", { text: t(`operator.about.${action}`) }), fields], () => {
       const policy = {};
