@@ -25,7 +25,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("c") / "udp_target"
     assert COMPILER is not None
     strict = ("-std=c99", "-D_POSIX_C_SOURCE=200112L", "-Wall", "-Wextra", "-Werror", "-pedantic")
-    command = [COMPILER, *strict, FOLDER / "udp_target.c", "-lm", "-o", made]
+    command = [COMPILER, *strict, str(FOLDER / "udp_target.c"), "-lm", "-o", str(made)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return made
