@@ -40,15 +40,27 @@ function sfihilo_device_loop(client, session, apply, measure, stop, finished)
                 resting = false;
                 apply(wanted.trial.policy);
                 applied = number;
-                client.applied(session, number);
+                tell(@() client.applied(session, number));
             elseif ~isequal(number, measured)
                 values = measure();
                 if ~isempty(values)
-                    client.outcome(session, number, values);
+                    tell(@() client.outcome(session, number, values));
                     measured = number;
                 end
             end
         end
         pause(0.2)
+    end
+end
+
+function tell(request)
+    % What the console refuses is left to the operator, who sees it.
+    try
+        request();
+    catch problem
+        if isempty(regexp([problem.identifier ' ' problem.message], 'HTTP ?(400|409|422)', 'once'))
+            rethrow(problem)
+        end
+        warning('sfihilo:refused', '%s', problem.message)
     end
 end

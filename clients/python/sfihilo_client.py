@@ -11,6 +11,7 @@ fails: it is done once.
 from __future__ import annotations
 
 import json
+import logging
 import ssl
 import time
 import urllib.error
@@ -23,6 +24,7 @@ from urllib.parse import quote
 Policy = dict[str, float]
 Outcome = dict[str, float | None]
 ATTEMPTS = 4
+LOGGER = logging.getLogger("sfihilo_client")
 
 
 class ConsoleError(Exception):
@@ -208,12 +210,21 @@ class DeviceLoop:
             self._resting, self.trial = False, number
             self._apply(trial["policy"])
             self._applied = number
-            self.client.applied(self.session, number)
+            self._tell(lambda: self.client.applied(self.session, number))
         elif number != self._measured:
             outcome = self._measure()
             if outcome is not None:
-                self.client.outcome(self.session, number, outcome)
+                self._tell(lambda: self.client.outcome(self.session, number, outcome))
                 self._measured = number
+
+    def _tell(self, request: Callable[[], object]) -> None:
+        """Send what happened; what the console refuses is left to the operator, who sees it."""
+        try:
+            request()
+        except ConsoleError as error:
+            if error.status not in (400, 409, 422):
+                raise
+            LOGGER.warning("trial %s: %s", self.trial, error)
 
     def _rest(self) -> None:
         """Stop the device, once."""

@@ -126,6 +126,29 @@ def test_operator_conducts_a_trial_and_a_refusal_is_an_error(
     assert view["status"] == "interrupted"
 
 
+def test_refused_outcome_is_a_warning_and_the_loop_goes_on(
+    running: Running, operator: Any, tmp_path: Path
+) -> None:
+    session = operator.create("M3", SPACE, seed=3)
+    token = client_of(running, "device", session).token
+    operator.act(session, "ask")
+    operator.act(session, "start", trial=1)
+    script = f"""
+    function yes = finished()
+        persistent count
+        if isempty(count), count = 0; end
+        count = count + 1;
+        yes = count > 4;
+    end
+    warning('off', 'sfihilo:refused');
+    client = sfihilo_client('{running.address}', '', '{token}');
+    sfihilo_device_loop(client, '{session}', @(policy) printf("apply\\n"), ...
+        @() struct('effort', 99, 'comfort', 5), @() printf("stop\\n"), @finished);
+    """
+    assert octave(script, "octave", tmp_path).split() == ["stop", "apply", "stop"]
+    assert operator.session(session)["trial"]["status"] == "started"
+
+
 def test_console_that_is_not_there_is_tried_again_and_then_an_error(tmp_path: Path) -> None:
     script = """
     client = sfihilo_client('http://127.0.0.1:9', '', 'token');

@@ -205,6 +205,25 @@ def test_loop_stops_the_device_when_it_ends(running: Running, operator: Any) -> 
     assert machine.done == ["stop"]
 
 
+def test_refused_outcome_is_logged_and_left_to_the_operator(
+    running: Running, operator: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = operator.create("P21", SPACE, seed=3)
+    machine = Machine()
+    device = client_of(running, "device", session)
+    loop = sfihilo_client.DeviceLoop(
+        device, session, machine.apply, lambda: {"effort": 99.0, "comfort": 5.0}, machine.stop
+    )
+    operator.act(session, "ask")
+    operator.act(session, "start", trial=1)
+    for _ in range(4):
+        loop.step()
+    assert len(machine.done) == 1
+    assert len(caplog.records) == 1
+    assert "effort" in caplog.text
+    assert operator.session(session)["trial"]["status"] == "started"
+
+
 def test_client_needs_only_the_standard_library_of_python_3_10() -> None:
     tree = ast.parse(FILE.read_text(encoding="utf-8"), feature_version=(3, 10))
     names = {

@@ -19,7 +19,6 @@ from sfihilo.console.devices.device import (
     DeviceError,
     DeviceStoppedError,
     Listener,
-    Measured,
     SilentDeviceError,
 )
 from sfihilo.experiment.session.record import Record
@@ -348,6 +347,3 @@ def started_trial(record: Record) -> Trial:
     if record.interrupted or record.closed:
         raise DeviceError(f"device: expected an open session, got one that is {record.status}")
     return trial
-
-
-__all__ = ["DeviceStatus", "Limits", "Measured", "Supervisor", "started_trial"]
