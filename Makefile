@@ -26,18 +26,19 @@ lock: setup ## write the versions now in .venv to constraints.txt
 
 demo: setup ## learn one simulated person, print a table, draw a picture
 	.venv/bin/sfihilo demo
+	@echo "Next: .venv/bin/sfihilo serve --demo shows a session in the browser, with a simulated person."
 
 test: setup ## every test but the slow ones
-	@tools/system_packages strace || true
+	@tools/system_packages strace chromium || true
 	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 test-all: setup ## every test
-	@tools/system_packages strace || true
+	@tools/system_packages strace chromium || true
 	@tools/system_packages curl octave || true # for the MATLAB client
 	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal --timeout 7200
 
 test-numpy1: .venv-numpy1/.installed ## the same tests with NumPy 1.26, in .venv-numpy1
-	@tools/system_packages strace || true
+	@tools/system_packages strace chromium || true
 	.venv-numpy1/bin/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 .venv-numpy1/.installed: pyproject.toml tools/constraints-numpy1.txt tools/setup tools/system_packages

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -17,6 +18,7 @@ from fastapi import FastAPI
 from sfihilo.console.app import create_app
 from sfihilo.console.config import Config
 
+SWITCH = 0.001  # seconds that a computing thread may keep the others waiting
 LEAVING = 3  # seconds in which open requests may finish
 
 
@@ -76,6 +78,7 @@ def server(app: FastAPI, config: Config) -> Server:
 
 def run(config: Config, say: Callable[[str], None] = print, code_file: Path | None = None) -> None:
     """Serve the lab's file until a signal ends it."""
+    sys.setswitchinterval(SWITCH)
     listening, config = bound(config)
     with listening:
         app = create_app(config)

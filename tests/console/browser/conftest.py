@@ -33,22 +33,40 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """One server for all modules of a worker, since its start takes longer than a test."""
+    serving = Serving(tmp_path_factory.mktemp("browser"))
+    yield serving
+    serving.end()
+    assert "Traceback" not in serving.log
+
+
 class Site:
     """A running server and the people who use it."""
 
-    def __init__(self, browser: Browser, folder: Path) -> None:
+    def __init__(self, browser: Browser, server: Serving) -> None:
         self.browser = browser
-        self.server = Serving(folder)
-        self.watch = Watch(self.server.address)
-        self.entered = self.context(DESKTOP)
-        page = self.entered.new_page()
-        page.goto(self.server.start())
-        page.wait_for_url(f"{self.server.address}/")
-        page.close()
+        self.server = server
+        self.watch = Watch(server.address)
+        cookies = server.db.with_name("operator.json")
+        if not cookies.exists():
+            context = self.context(DESKTOP)
+            page = context.new_page()
+            page.goto(server.start())
+            page.wait_for_url(f"{server.address}/")
+            context.storage_state(path=cookies)
+            context.close()
+        self.entered = self.context(DESKTOP, cookies=cookies)
 
-    def context(self, size: tuple[int, int], touch: bool = False) -> BrowserContext:
+    def context(
+        self, size: tuple[int, int], touch: bool = False, cookies: Path | None = None
+    ) -> BrowserContext:
         made = self.browser.new_context(
-            viewport={"width": size[0], "height": size[1]}, has_touch=touch, locale="en-GB"
+            viewport={"width": size[0], "height": size[1]},
+            has_touch=touch,
+            locale="en-GB",
+            storage_state=cookies,
         )
         self.watch.context(made)
         return made
@@ -61,12 +79,10 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    opened = Site(browser, tmp_path_factory.mktemp("browser"))
+def site(browser: Browser, server: Serving) -> Iterator[Site]:
+    opened = Site(browser, server)
     yield opened
     opened.entered.close()
-    opened.server.end()
-    assert "Traceback" not in opened.server.log
 
 
 Both = tuple[Operator, Participant]

@@ -66,7 +66,7 @@ def test_axe_finds_nothing_serious_on_the_other_pages(begin: Begin) -> None:
     assert {state: found for state, found in wrong.items() if found} == {}
 
 
-@pytest.mark.parametrize("answers", ["two", "seven"])
+@pytest.mark.parametrize("answers", ["two", pytest.param("seven", marks=pytest.mark.slow)])
 def test_answer_by_keyboard_alone(begin: Begin, answers: str) -> None:
     operator, participant = begin(answers)
     operator.trial(4, 5)
@@ -88,7 +88,14 @@ def test_answer_by_keyboard_alone(begin: Begin, answers: str) -> None:
     assert operator.view["trials"][-1]["choice"] == "previous"
 
 
-@pytest.mark.parametrize("size", [(360, 640), (844, 390), (768, 1024)])
+@pytest.mark.parametrize(
+    "size",
+    [
+        (360, 640),
+        pytest.param((844, 390), marks=pytest.mark.slow),
+        pytest.param((768, 1024), marks=pytest.mark.slow),
+    ],
+)
 def test_targets_fit_gloves_and_stop_is_on_the_screen(begin: Begin, size: tuple[int, int]) -> None:
     operator, participant = begin("seven", size)
     operator.trial(4, 5)

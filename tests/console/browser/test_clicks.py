@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.console.browser.conftest import Site
@@ -95,6 +96,7 @@ def test_wish_to_feel_it_again_reaches_the_operator_and_is_answered(begin: Begin
     expect(participant.page.locator("#again")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_mistakes_are_undone_rejected_and_vetoed_with_reasons(begin: Begin) -> None:
     operator, _ = begin()
     page = operator.page
@@ -122,6 +124,7 @@ def test_mistakes_are_undone_rejected_and_vetoed_with_reasons(begin: Begin) -> N
     assert [event["body"]["kind"] for event in operator.events("withdrawn")] == ["measured"] * 2
 
 
+@pytest.mark.slow
 def test_own_setting_place_note_and_goal_are_stored(begin: Begin) -> None:
     operator, _ = begin()
     page = operator.page

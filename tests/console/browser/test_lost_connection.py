@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.console.browser.conftest import Site
@@ -62,6 +63,7 @@ def test_stop_without_network_says_so_until_it_arrives(begin: Begin) -> None:
     participant.sees("Please wait")
 
 
+@pytest.mark.slow
 def test_operator_click_without_network_is_refused_visibly_if_overtaken(
     site: Site, begin: Begin
 ) -> None:

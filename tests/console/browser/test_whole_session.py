@@ -59,6 +59,7 @@ def test_twelve_trials_with_seven_answers_are_all_in_the_record(begin: Begin) ->
     expect(operator.page.locator("figure")).to_have_count(7)
 
 
+@pytest.mark.slow
 def test_answers_of_five_grades_are_asked_in_two_steps(begin: Begin) -> None:
     operator, participant = begin("five")
     operator.trial(4, 5)
@@ -73,6 +74,7 @@ def test_answers_of_five_grades_are_asked_in_two_steps(begin: Begin) -> None:
     assert (newest["choice"], newest["strength"]) == ("new", 2)
 
 
+@pytest.mark.slow
 def test_next_setting_is_shown_large_with_unit_and_change(begin: Begin) -> None:
     operator, _ = begin()
     operator.trial(4, 5)

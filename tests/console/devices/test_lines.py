@@ -296,6 +296,17 @@ def test_measure_waits_for_the_end_of_the_walk_and_ends_with_a_stop() -> None:
         timer.join()
 
 
+def test_next_policy_ends_a_measurement_that_waits() -> None:
+    machine = Machine()
+    with udp_target(machine.target()) as port, closing(udp_device(LOOPBACK, port)) as device:
+        device.apply({"torque": 1.0})
+        timer = threading.Timer(0.2, device.apply, ({"torque": 2.0},))
+        timer.start()
+        with pytest.raises(DeviceStoppedError, match="the walk was ended"):
+            device.measure()
+        timer.join()
+
+
 def test_heartbeats_and_commands_at_the_same_time_raise_no_false_alarm() -> None:
     machine = Machine()
     with (

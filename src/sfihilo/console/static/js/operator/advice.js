@@ -41,6 +41,8 @@ export class Advice {
     if (!this.found.available) return [heading, el("p", { text: this.found.why }), stale];
     return [
       heading,
+      el("dl", { class: "advised" }, this.found.policy.filter((row) => !row.fixed).map((row) =>
+        el("div", {}, el("dt", { text: row.name }), el("dd", { text: row.text })))),
       el("p", { class: "verdict", text: this.found.verdict }),
       el("ul", { class: "remarks" }, (this.found.remarks ?? []).map((remark) => el("li", { text: remark }))),
       stale,

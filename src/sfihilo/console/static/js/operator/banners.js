@@ -24,7 +24,7 @@ export class Banners {
       stopped: view?.stopped ?? null,
       requests: view?.requests ?? [],
       refusals: this.page.refusals,
-      device: view && ["silent", "failed"].includes(view.device.state) ? view.device : null,
+      device: view && view.device.state === "silent" ? view.device : null,
     };
     this.panel.show(facts, () => this.build(facts));
     this.alarm(facts);
@@ -50,7 +50,7 @@ export class Banners {
       facts.stopping && banner("stop", t(facts.trouble === null ? "operator.stop_sending" : "operator.stop_not_sent")),
       facts.stopped && !facts.stopping && this.stopped(facts.stopped),
       facts.requests.length > 0 && banner("again", t("operator.again"), ...this.againButtons()),
-      facts.device && banner("stop", t(`operator.device_${facts.device.state}`, { name: facts.device.name ?? "" }), el("span", { text: facts.device.message ?? "" })),
+      facts.device && banner("stop", t("operator.device_silent", { name: facts.device.name ?? "" }), el("span", { text: facts.device.message ?? "" })),
       ...facts.refusals.map((refusal) => this.refused(refusal)),
     ].filter(Boolean);
   }

@@ -25,6 +25,10 @@ export class MeasureForm {
     }
   }
 
+  hasDraft(trial) {
+    return Object.values(this.draft(trial)).some(({ text, missing }) => text || missing);
+  }
+
   element(view, trial) {
     const draft = this.draft(trial.number);
     const outcomes = view.space.outcomes;

@@ -30,6 +30,6 @@ export class Person {
       el("label", { for: "device", text: t("operator.device") }),
       el("select", { id: "device", disabled, onchange: (event) => this.page.act("device", { device: event.target.value || null }) },
         none, names.map((each) => el("option", { value: each, selected: each === name, text: each }))),
-      name && el("p", { class: ["silent", "failed"].includes(state) ? "error" : "hint", text: t(`operator.device_states.${state}`) }));
+      name && el("p", { class: state === "silent" ? "error" : "hint", text: t(`operator.device_states.${state}`) }));
   }
 }

@@ -60,10 +60,10 @@ export class Plots {
       heading,
       el("div", { class: "charts" },
         answers.trial.length > 0 && this.figure(t("operator.plot.answers"), t("operator.plot.answers_more", shareWords(answers)), (place) => answersChart(place, { ...answers, right: rightOnes(answers) })),
-        measured.map((outcome) => this.figure(withUnit(outcome), t("operator.plot.outcome_more"), (place) => outcomeChart(place, outcome))),
-        curves.map((curve) => this.figure(t("operator.plot.reward", { name: withUnit(curve) }), t("operator.plot.reward_more"), (place) => rewardChart(place, curve))),
         curves.length > 0 && drivers(curves),
-        (advice?.trial.length ?? 0) > 1 && this.figure(t("operator.plot.advice"), t("operator.plot.advice_more"), (place) => adviceChart(place, advice))),
+        (advice?.trial.length ?? 0) > 1 && this.figure(t("operator.plot.advice"), t("operator.plot.advice_more"), (place) => adviceChart(place, advice)),
+        curves.map((curve) => this.figure(t("operator.plot.reward", { name: withUnit(curve) }), t("operator.plot.reward_more"), (place) => rewardChart(place, curve))),
+        measured.map((outcome) => this.figure(withUnit(outcome), t("operator.plot.outcome_more"), (place) => outcomeChart(place, outcome)))),
     ];
   }
 

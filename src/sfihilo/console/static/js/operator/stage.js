@@ -8,6 +8,8 @@ import { compactSettings, largeSettings } from "./settings.js";
 import { Timer } from "./timer.js";
 import { answerWords } from "./trials.js";
 
+const WORKING = new Set(["applying", "running", "measuring"]); // states of a device in a walk
+
 export class Stage {
   constructor(page) {
     this.page = page;
@@ -22,7 +24,7 @@ export class Stage {
       this.panel.show(["nothing", missing], () => missing ? [] : [el("p", { class: "hint", text: t("operator.loading") })]);
       return;
     }
-    const depends = [view.next, view.trial, view.places, busy, readOnly, view.can, view.device.name, view.device.state, view.undo, view.participant_pages > 0];
+    const depends = [view.next, view.trial, view.places, busy, readOnly, view.can, view.device.name, view.device.state, view.device.message, view.undo, view.participant_pages > 0];
     const step = `${view.next} ${view.trial?.number ?? ""}`;
     if (this.panel.show(depends, () => this.build(view)) && step !== this.step) buttonsChanged();
     this.step = step;
@@ -90,13 +92,23 @@ export class Stage {
       heading(t("operator.stage.measure", { number: trial.number })),
       ...warnings(trial),
       this.timer.element(trial),
-      compactSettings(trial),
-      view.device.name && el("p", { class: "from-device", text: t("operator.from_device", { name: view.device.name, state: t(`operator.device_states.${view.device.state}`) }) }),
-      this.page.readOnly ? null : this.form.element(view, trial),
+      view.device.name ? largeSettings(trial) : compactSettings(trial),
+      view.device.name && fromDevice(view.device),
+      this.page.readOnly ? null : this.measureForm(view, trial),
       this.more(
-        ["walk-again", t("operator.walk_again"), view.can.note, () => this.timer.restart(trial)],
+        view.device.name
+          ? ["apply", t("operator.apply"), !WORKING.has(view.device.state), () => this.page.act("apply")]
+          : ["walk-again", t("operator.walk_again"), view.can.note, () => this.timer.restart(trial)],
         ["abort", t("operator.abort"), view.can.abort, () => dialogs.abort(), "danger"]),
     ];
+  }
+
+  /** Typed outcomes; folded away while a device is to bring them. */
+  measureForm(view, trial) {
+    const form = this.form.element(view, trial);
+    if (!view.device.name) return form;
+    const open = this.form.hasDraft(trial.number);
+    return el("details", { open }, el("summary", { id: "type-instead", text: t("operator.type_instead") }), form);
   }
 
   choose(view, trial) {
@@ -148,6 +160,12 @@ export class Stage {
         el("a", { class: "button", href: `${base}/report`, target: "_blank", rel: "noopener", text: t("operator.report") })),
     ];
   }
+}
+
+function fromDevice({ name, state, message }) {
+  return el("p", { class: "from-device" },
+    el("span", { text: t("operator.from_device", { name, state: t(`operator.device_states.${state}`) }) }),
+    message && el("strong", { text: ` ${message}` }));
 }
 
 function heading(text, more = null) {

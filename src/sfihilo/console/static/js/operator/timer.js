@@ -29,8 +29,13 @@ export class Timer {
         this.draw();
       },
     });
+    const clockFace = el("div", { id: "clock", role: "timer", "aria-label": t("operator.clock") });
+    if (this.page.view.device.name) {
+      // The device says when the walk is over.
+      return el("div", { class: "timer" }, clockFace);
+    }
     return el("div", { class: "timer", data: { trial: trial.number } },
-      el("div", { id: "clock", role: "timer", "aria-label": t("operator.clock") }),
+      clockFace,
       el("div", { class: "bar", "aria-hidden": "true" }, el("div", { id: "bar" })),
       el("p", { id: "clock-words" }),
       el("label", { class: "hint" }, el("span", { text: `${t("operator.walk_seconds")} ` }), seconds, ` ${t("operator.seconds")}`));
@@ -54,6 +59,7 @@ export class Timer {
     const gone = Math.max(0, (Date.now() - this.began(trial)) / 1000);
     const over = gone >= this.seconds;
     place.textContent = clock(gone);
+    if (byId("bar") === null) return;
     place.parentElement.classList.toggle("over", over);
     byId("bar").style.width = `${Math.min(100, (100 * gone) / this.seconds)}%`;
     const words = over ? t("operator.walk_over", { total: clock(this.seconds) }) : t("operator.walk_left", { left: clock(Math.ceil(this.seconds - gone)) });
