@@ -34,6 +34,7 @@ test: setup ## every test but the slow ones
 
 test-all: setup ## every test
 	@tools/system_packages strace chromium || true
+	@tools/system_packages curl octave || true # for the MATLAB client
 	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal --timeout 7200
 
 test-numpy1: .venv-numpy1/.installed ## the same tests with NumPy 1.26, in .venv-numpy1

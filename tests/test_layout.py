@@ -52,6 +52,7 @@ HEAVY = (
     "pydantic",
     "dask",
     "loky",
+    "pylsl",
 )
 
 

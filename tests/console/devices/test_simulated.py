@@ -124,6 +124,14 @@ def test_measurement_ends_with_the_walk(person: SimulatedPerson, end: str) -> No
             device.measure()
 
 
+def test_next_walk_ends_a_measurement_that_waits(person: SimulatedPerson) -> None:
+    device = SimulatedDevice(person=person)
+    device.apply(MIDDLE)
+    threading.Timer(0.1, device.apply, ({**MIDDLE, "peak_torque": 21.0},)).start()
+    with pytest.raises(DeviceStoppedError, match="the walk was stopped"):
+        device.measure()
+
+
 @pytest.mark.parametrize(
     "policy",
     [{**MIDDLE, "peak_torque": 51}, {**MIDDLE, "gain": 1}, {"peak_torque": 3}, {}],

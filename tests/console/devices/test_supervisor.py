@@ -16,7 +16,7 @@ from sfihilo.console.devices import (
     SilentDeviceError,
     Supervisor,
 )
-from sfihilo.experiment import Lab, Session
+from sfihilo.experiment import Lab, Record, Session
 from tests.console.devices.wires import wait_for
 from tests.experiment.people import EXOSKELETON, LEAN, memory_folder
 
@@ -138,6 +138,45 @@ def test_measure_gives_every_outcome_and_refuses_unknown_names(
         device.measured = {"confort": 6.0}
         with pytest.raises(DeviceError, match="got confort"):
             supervisor.measure(session)
+
+
+def test_outcome_that_is_typed_in_ends_the_measurement(session: Session, device: Recorder) -> None:
+    trial = session.start(session.ask())
+    patient = Limits(beat_every=0.02, silent_after=0.3)
+    with Supervisor(device, limits=patient) as supervisor:
+        supervisor.apply(session)
+        device.hang.clear()  # the walk goes on
+        threading.Timer(0.1, session.measure, (trial, None)).start()
+        with pytest.raises(DeviceStoppedError, match="measure: the trial is over"):
+            supervisor.measure(session)
+        assert supervisor.status.state == "running"
+        device.hang.set()
+        session.start(session.ask())
+        supervisor.apply(session)  # the next trial does not wait for the old walk
+        assert supervisor.status.trial == 2
+    assert "stop" not in device.told
+
+
+def test_stop_just_before_a_policy_is_sent_keeps_it_from_the_device(
+    session: Session, device: Recorder
+) -> None:
+    session.start(session.ask())
+    supervisor = Supervisor(device, limits=QUICK)
+
+    class StopsWhileReading:
+        """A session during whose reading somebody presses stop."""
+
+        @property
+        def record(self) -> Record:
+            supervisor.stop()
+            return session.record
+
+    with supervisor:
+        with pytest.raises(DeviceStoppedError):
+            supervisor.apply(StopsWhileReading())
+        with pytest.raises(DeviceStoppedError):
+            supervisor.apply(session)
+    assert device.told == ["stop", "close"]
 
 
 def test_muted_device_puts_the_session_on_hold_once(session: Session, device: Recorder) -> None:

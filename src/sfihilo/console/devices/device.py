@@ -32,7 +32,8 @@ class Device(Protocol):
     def apply(self, policy: Policy) -> None:
         """Set the policy; returns when the device has acknowledged it.
 
-        Applying the same policy again must do no harm.
+        Applying the same policy again must do no harm. A `measure` that still waits for the walk
+        before ends with DeviceStoppedError.
         """
         ...
 

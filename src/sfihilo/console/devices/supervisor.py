@@ -27,6 +27,7 @@ from sfihilo.experiment.session.trial import Trial
 from sfihilo.experiment.space.parameter import finite_number
 
 Result = TypeVar("Result")
+LOOK_EVERY = 0.5  # seconds between looks at the record while a walk is measured
 State = Literal["waiting", "idle", "applying", "running", "measuring", "stopped", "silent"]
 
 
@@ -158,7 +159,11 @@ class Supervisor:
             with self._facts:
                 if self._applied == name:
                     return trial
-                if self._stopped == name and not after_stop:
+            self._require_answering("apply")
+            with self._facts:
+                stopped = self._stopped == name and not after_stop
+                if stopped or self._stops != stops:
+                    self._stopped = name
                     raise DeviceStoppedError(
                         f"trial {trial.number}: the device was stopped; abort the trial, or apply "
                         "it again explicitly"
@@ -185,7 +190,8 @@ class Supervisor:
     def measure(self, session: HasRecord) -> dict[str, float | None]:
         """The outcomes of the started trial, None for what was not measured.
 
-        Raises DeviceError if the device was not set to this trial or measures unknown names.
+        Raises DeviceError if the device was not set to this trial or measures unknown names, and
+        DeviceStoppedError if the trial ends meanwhile, such as by an outcome that is typed in.
         """
         with self._command:
             record = session.record
@@ -197,9 +203,7 @@ class Supervisor:
                         f"got {'none' if self._applied is None else f'trial {self._applied[1]}'}"
                     )
                 self._phase = "measuring"
-            measured = self._call(self.device.measure, "measure") or {}
-            with self._facts:
-                self._phase = "running" if self._phase == "measuring" else self._phase
+            measured = self._measured(session, trial) or {}
             unknown = sorted(measured.keys() - record.space.outcomes.keys())
             if unknown:
                 raise DeviceError(
@@ -212,6 +216,18 @@ class Supervisor:
                 {"session": record.session, "trial": trial.number, "outcome": outcome},
             )
             return outcome
+
+    def _measured(self, session: HasRecord, trial: Trial) -> Measured | None:
+        def wanted() -> bool:
+            current = session.record.current
+            return current is not None and current.number == trial.number and not current.measured
+
+        self._require_answering("measure")
+        try:
+            return self._call(self.device.measure, "measure", wanted)
+        finally:
+            with self._facts:
+                self._phase = "running" if self._phase == "measuring" else self._phase
 
     def stop(self) -> None:
         """Stop the device now, also while a policy is being applied and when it is silent."""
@@ -234,13 +250,12 @@ class Supervisor:
                 with self._facts:
                     self._problem = f"marker {kind}: {error}"
 
-    def _call(self, command: Callable[[], Result], what: str) -> Result:
+    def _call(
+        self, command: Callable[[], Result], what: str, wanted: Callable[[], bool] | None = None
+    ) -> Result:
         """What a command of the device returns, within its limit; a failure begins a silence."""
-        if what != "stop":
-            self._require_answering(what)
-        seconds: float = getattr(self.limits, f"{what}_within")
         try:
-            result = self._within(seconds, command, what)
+            result = self._within(command, what, wanted)
         except DeviceStoppedError:
             raise
         except DeviceError as error:
@@ -258,8 +273,14 @@ class Supervisor:
         if self._silent:
             raise SilentDeviceError(f"{what}: the device is silent: {self._problem}")
 
-    def _within(self, seconds: float, command: Callable[[], Result], what: str) -> Result:
-        """Run a command in a thread of its own, since nothing else can end a driver that hangs."""
+    def _within(
+        self, command: Callable[[], Result], what: str, wanted: Callable[[], bool] | None
+    ) -> Result:
+        """Run a command in a thread of its own, since nothing else can end a driver that hangs.
+
+        The thread is left alone when its result is no longer `wanted`: the next `apply` ends it.
+        """
+        seconds: float = getattr(self.limits, f"{what}_within")
         results: list[Result] = []
         errors: list[Exception] = []
 
@@ -271,7 +292,11 @@ class Supervisor:
 
         thread = threading.Thread(target=run, name=f"device {what}", daemon=True)
         thread.start()
-        thread.join(seconds)
+        end = time.monotonic() + seconds
+        while thread.is_alive() and (left := end - time.monotonic()) > 0:
+            thread.join(left if wanted is None else min(left, LOOK_EVERY))
+            if wanted is not None and thread.is_alive() and not wanted():
+                raise DeviceStoppedError(f"{what}: the trial is over")
         if errors:
             raise errors[0]
         if not results:
@@ -348,6 +373,3 @@ def started_trial(record: Record) -> Trial:
     if record.interrupted or record.closed:
         raise DeviceError(f"device: expected an open session, got one that is {record.status}")
     return trial
-
-
-__all__ = ["DeviceStatus", "Limits", "Measured", "Supervisor", "started_trial"]

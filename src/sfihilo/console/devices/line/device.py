@@ -59,7 +59,7 @@ class LineDevice:
 
     def measure(self) -> Measured | None:
         """Asks until the walk is over."""
-        stops = self._stops
+        stops, at = self._stops, self._at
         while True:
             reply = self._command("MEASURE", {}, stops, accepted=(LATER,))
             if reply.verb == "ACK":
@@ -68,8 +68,11 @@ class LineDevice:
                 except ValueError as error:
                     raise DeviceError(f"measure: {error}") from error
             with self._arrived:
-                if self._arrived.wait_for(lambda: self._stops != stops, ASK_AGAIN):
-                    raise DeviceStoppedError("measure: the device was stopped")
+                over = self._arrived.wait_for(
+                    lambda: self._stops != stops or self._at != at, ASK_AGAIN
+                )
+            if over:
+                raise DeviceStoppedError("measure: the walk was ended")
             if self._closing.is_set():
                 raise DeviceError("measure: the connection was closed")
 
