@@ -16,6 +16,7 @@ from sfihilo.console.auth import Attempts, Grants
 from sfihilo.console.config import Config
 from sfihilo.console.demo import Demo
 from sfihilo.console.device_link import DeviceLinks
+from sfihilo.console.listing import Listing
 from sfihilo.console.live import Live
 from sfihilo.console.lock import Lock
 from sfihilo.console.offered import described_device, factory
@@ -41,6 +42,7 @@ class Console:
         self.attempts = Attempts()
         self.live = Live(self.lab)
         self.sessions = Sessions(self.lab, self.live.nudge)
+        self.listing = Listing(self.lab)
         self.advised = Advised(self.sessions, self.live.touch)
         self.devices = DeviceLinks(self.sessions, self.live, config)
         for name, tables in offered:

@@ -19,7 +19,7 @@ from sfihilo.console.app_state import Console, console_of
 from sfihilo.console.errors import Problem
 from sfihilo.console.guard import grant_of, roles, router
 from sfihilo.console.insights import advice_view, insight_view
-from sfihilo.console.views import operator_view, session_row
+from sfihilo.console.views import operator_view
 from sfihilo.experiment.output.export import FORMATS
 
 sessions = router("/api/sessions", "sessions")
@@ -36,10 +36,9 @@ REPORT_POLICY = (
 @sessions.get("", openapi_extra=READERS)
 def listed(request: Request) -> Any:
     """All sessions, the oldest first."""
-    lab = console_of(request).lab
-    records, unreadable = lab.records()
-    rows = [session_row(record) for record in records.values()]
-    return {"last": lab.log.head()[0], "sessions": rows, "unreadable": unreadable}
+    console = console_of(request)
+    rows, unreadable = console.listing.rows()
+    return {"last": console.lab.log.head()[0], "sessions": rows, "unreadable": unreadable}
 
 
 @sessions.get("/template", openapi_extra=READERS)
