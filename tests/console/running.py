@@ -13,9 +13,9 @@ from typing import Any
 
 import httpx
 
+from sfihilo.console.access.auth import Role
 from sfihilo.console.app import create_app
 from sfihilo.console.app_state import Console
-from sfihilo.console.auth import Role
 from sfihilo.console.config import Config
 from sfihilo.console.serve import Server, bound, server
 

@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from sfihilo.console.auth import ROLES, Role
-from sfihilo.console.guard import EVERYBODY, ROLES_FIELD, GuardedRoute
+from sfihilo.console.access.auth import ROLES, Role
+from sfihilo.console.access.guard import EVERYBODY, ROLES_FIELD, GuardedRoute
 from tests.console.running import Running, create
 
 OPEN = {

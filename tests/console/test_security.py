@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sfihilo.console.auth import Attempts, Grants, plain_code
+from sfihilo.console.access.auth import Attempts, Grants, plain_code
 from sfihilo.console.config import Config
 from tests.console.running import Running, act, create, kinds, owner_only, serving, until
 

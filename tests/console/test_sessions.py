@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sfihilo.console.texts import languages, texts
+from sfihilo.console.shown.texts import languages, texts
 from sfihilo.experiment import Lab
 from sfihilo.experiment.session.plan_file import described, tables_of
 from tests.console.running import SPACE, Running, act, create, measured, serving, until, view

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from sfihilo.console.auth import Role
+from sfihilo.console.access.auth import Role
 from sfihilo.experiment import Lab
 from tests.console.running import Running, act, create, kinds, measured, serving, until, view
 

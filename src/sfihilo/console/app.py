@@ -13,6 +13,8 @@ from starlette.middleware import Middleware
 from starlette.staticfiles import StaticFiles
 
 from sfihilo.console import errors
+from sfihilo.console.access.guard import roles, router, staff_cookie
+from sfihilo.console.access.security import Security
 from sfihilo.console.api.actions import actions
 from sfihilo.console.api.devices import devices
 from sfihilo.console.api.events import events
@@ -23,9 +25,7 @@ from sfihilo.console.api.stop import stops
 from sfihilo.console.app_state import Console
 from sfihilo.console.config import Config
 from sfihilo.console.errors import Json
-from sfihilo.console.guard import roles, router, staff_cookie
-from sfihilo.console.pages import pages
-from sfihilo.console.security import Security
+from sfihilo.console.shown.pages import pages
 from sfihilo.provenance import version
 
 THREADS = 80  # requests that work at the same time; 20 sessions with four clients each

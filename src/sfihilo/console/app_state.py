@@ -11,17 +11,17 @@ from typing import Any
 
 from fastapi import Request
 
-from sfihilo.console.advised import Advised
-from sfihilo.console.auth import Attempts, Grants
+from sfihilo.console.access.auth import Attempts, Grants
+from sfihilo.console.access.lock import Lock
 from sfihilo.console.config import Config
 from sfihilo.console.demo import Demo
-from sfihilo.console.device_link import DeviceLinks
-from sfihilo.console.listing import Listing
+from sfihilo.console.devices.link import DeviceLinks
+from sfihilo.console.devices.offered import described_device, factory
 from sfihilo.console.live import Live
-from sfihilo.console.lock import Lock
-from sfihilo.console.offered import described_device, factory
 from sfihilo.console.sessions import Done, Sessions
-from sfihilo.console.wishes import stop_view
+from sfihilo.console.shown.advised import Advised
+from sfihilo.console.shown.listing import Listing
+from sfihilo.console.shown.wishes import stop_view
 from sfihilo.experiment import Lab, Trial
 
 STOP_PATIENCE = 5.0  # seconds that the answer to a stop waits for its recording

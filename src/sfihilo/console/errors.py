@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from sfihilo.console.security import Refused
+from sfihilo.console.access.security import Refused
 from sfihilo.experiment import (
     BadMeasurementError,
     BusyError,

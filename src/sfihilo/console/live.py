@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from sfihilo.console.auth import Role
+from sfihilo.console.access.auth import Role
 from sfihilo.experiment import Lab, LogError
 
 POLL = 0.4  # seconds between looks at what other processes wrote

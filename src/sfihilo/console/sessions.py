@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from sfihilo.console.errors import Problem, from_library, missing
-from sfihilo.console.wishes import STOPPED, open_stop
+from sfihilo.console.shown.wishes import STOPPED, open_stop
 from sfihilo.experiment import (
     Lab,
     LogError,

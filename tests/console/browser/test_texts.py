@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sfihilo.console.texts import languages, texts
+from sfihilo.console.shown.texts import languages, texts
 
 CONSOLE = files("sfihilo.console")
 SCRIPTS = [

@@ -7,12 +7,12 @@ from typing import Any
 
 from fastapi import Request
 
+from sfihilo.console.access.guard import grant_of, roles, router
 from sfihilo.console.api import models
 from sfihilo.console.app_state import Console, console_of
 from sfihilo.console.errors import Problem
-from sfihilo.console.guard import grant_of, roles, router
 from sfihilo.console.sessions import Done, Wish
-from sfihilo.console.wishes import SEEN
+from sfihilo.console.shown.wishes import SEEN
 from sfihilo.experiment import Session, Trial
 
 actions = router("/api/sessions/{session}", "actions")

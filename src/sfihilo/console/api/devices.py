@@ -6,10 +6,10 @@ from typing import Any
 
 from fastapi import Request
 
+from sfihilo.console.access.guard import roles, router
 from sfihilo.console.api import models
 from sfihilo.console.api.actions import wish_of
 from sfihilo.console.app_state import Console, console_of
-from sfihilo.console.guard import roles, router
 from sfihilo.experiment import Session, Trial
 
 devices = router("/api/device/{session}", "device")

@@ -8,8 +8,8 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import StreamingResponse
 
+from sfihilo.console.access.guard import grant_of, roles, router
 from sfihilo.console.app_state import console_of
-from sfihilo.console.guard import grant_of, roles, router
 
 events = router("/api", "events")
 STREAM: dict[str, Any] = {

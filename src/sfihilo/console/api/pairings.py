@@ -8,11 +8,11 @@ from typing import Any
 import segno
 from fastapi import Request, Response
 
+from sfihilo.console.access.auth import LIFETIMES, ROLES, Grant, label
+from sfihilo.console.access.guard import cookie_of, grant_of, open_to_all, roles, router
 from sfihilo.console.api import models
 from sfihilo.console.app_state import Console, console_of
-from sfihilo.console.auth import LIFETIMES, ROLES, Grant, label
 from sfihilo.console.errors import Json, Problem, missing
-from sfihilo.console.guard import cookie_of, grant_of, open_to_all, roles, router
 
 pairings = router("/api", "pairing")
 OPERATOR = roles("operator")

@@ -6,13 +6,13 @@ from typing import Any
 
 from fastapi import Request
 
+from sfihilo.console.access.guard import grant_of, roles, router
 from sfihilo.console.api import models
 from sfihilo.console.api.actions import wish_of
 from sfihilo.console.api.events import event_stream
 from sfihilo.console.app_state import console_of
-from sfihilo.console.guard import grant_of, roles, router
-from sfihilo.console.views import participant_view
-from sfihilo.console.wishes import FEEL_AGAIN
+from sfihilo.console.shown.views import participant_view
+from sfihilo.console.shown.wishes import FEEL_AGAIN
 from sfihilo.experiment import Session, Trial
 
 participant = router("/api/participant", "participant")

@@ -13,13 +13,13 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 from starlette.responses import Response
 
+from sfihilo.console.access.guard import grant_of, roles, router
 from sfihilo.console.api import models
 from sfihilo.console.api.plans import check_plan, create_session
 from sfihilo.console.app_state import Console, console_of
 from sfihilo.console.errors import Problem
-from sfihilo.console.guard import grant_of, roles, router
-from sfihilo.console.insights import advice_view, insight_view
-from sfihilo.console.views import operator_view
+from sfihilo.console.shown.insights import advice_view, insight_view
+from sfihilo.console.shown.views import operator_view
 from sfihilo.experiment.output.export import FORMATS
 
 sessions = router("/api/sessions", "sessions")

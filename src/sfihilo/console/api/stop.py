@@ -10,8 +10,8 @@ from typing import Any
 
 from fastapi import Request
 
+from sfihilo.console.access.guard import ANY_BODY, grant_of, roles, router
 from sfihilo.console.app_state import console_of
-from sfihilo.console.guard import ANY_BODY, grant_of, roles, router
 
 stops = router("", "stop")
 BODY = {

@@ -9,14 +9,14 @@ from fastapi import Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateNotFound
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from sfihilo.console.access.auth import Grant
+from sfihilo.console.access.guard import open_to_all, presented, router
 from sfihilo.console.app_state import console_of
-from sfihilo.console.auth import Grant
 from sfihilo.console.errors import Problem
-from sfihilo.console.guard import open_to_all, presented, router
-from sfihilo.console.texts import languages, preferred, texts
+from sfihilo.console.shown.texts import languages, preferred, texts
 from sfihilo.provenance import version
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1]
 LANGUAGE = "sfihilo-language"
 YEAR = 365 * 24 * 3600
 templates = Environment(

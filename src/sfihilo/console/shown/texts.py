@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent / "texts"
+FOLDER = Path(__file__).parents[1] / "texts"
 DEFAULT = "en"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sfihilo.console.wishes import open_requests, open_stop
+from sfihilo.console.shown.wishes import open_requests, open_stop
 from sfihilo.experiment import Record, Trial, UnsafePolicyError
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output.digits import physical, physical_unit, policy_words, with_unit

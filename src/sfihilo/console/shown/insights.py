@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sfihilo.console.advised import Advised
+from sfihilo.console.shown.advised import Advised
 from sfihilo.experiment import Advice, Record, Session
 from sfihilo.experiment.insight import answer_course, best_ranges, drives, outcome_courses
 from sfihilo.experiment.output.advice import advise, preference_rows
