@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
-
-try:
-    import fcntl
-except ModuleNotFoundError:  # Windows: the operator has to take care
-    fcntl = None  # type: ignore[assignment]
 
 
 class Lock:
@@ -17,10 +13,8 @@ class Lock:
 
     def __init__(self, path: Path) -> None:
         self._handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-        if fcntl is None:
-            return
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _acquire(self._handle)
         except OSError as error:
             os.close(self._handle)
             raise ValueError(
@@ -32,3 +26,15 @@ class Lock:
         with suppress(OSError):
             os.close(self._handle)
         self._handle = -1
+
+
+def _acquire(handle: int) -> None:
+    """Take the lock of an open file; raises OSError if another process holds it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
