@@ -66,7 +66,7 @@ class Running:
 
     def begin(self) -> None:
         self.thread.start()
-        patience = time.monotonic() + 30
+        patience = time.monotonic() + 120
         while not self.server.started:
             assert self.thread.is_alive()
             assert time.monotonic() < patience
@@ -76,14 +76,14 @@ class Running:
         for client in self.clients:
             client.close()
         self.server.handle_exit(15, None)
-        self.thread.join(30)
+        self.thread.join(120)
         assert not self.thread.is_alive()
         self.listening.close()
 
     def bare(self, **headers: str) -> httpx.Client:
         """A client that is not paired; it sends the Origin of the console's pages."""
         client = httpx.Client(
-            base_url=self.address, headers={**self.origin, **headers}, timeout=30, trust_env=False
+            base_url=self.address, headers={**self.origin, **headers}, timeout=120, trust_env=False
         )
         self.clients.append(client)
         return client
@@ -143,7 +143,7 @@ def measured(client: httpx.Client, session: str, effort: float = 5.0) -> int:
     return number
 
 
-def until(condition: Any, seconds: float = 10.0) -> None:
+def until(condition: Any, seconds: float = 120.0) -> None:
     """Wait until a condition holds."""
     patience = time.monotonic() + seconds
     while not condition():

@@ -126,7 +126,7 @@ def test_a_stop_is_recorded_when_the_device_cannot_be_stopped(
 
 
 def test_a_silent_device_holds_the_session(tmp_path: Path) -> None:
-    with serving(tmp_path / "study.db", heartbeat_limit=1.5) as running:
+    with serving(tmp_path / "study.db", heartbeat_limit=4.0) as running:
         device, operator = Bench(), running.client()
         running.console.devices.offer("bench", lambda: device)
         session = create(operator)
@@ -135,7 +135,7 @@ def test_a_silent_device_holds_the_session(tmp_path: Path) -> None:
         begun(operator, session)
         until(lambda: view(operator, session)["device"]["state"] == "measuring")
         device.silent = True
-        until(lambda: view(operator, session)["status"] == "interrupted", 15)
+        until(lambda: view(operator, session)["status"] == "interrupted")
         shown = view(operator, session)
         assert shown["stopped"]["by"] == "device"
         assert shown["trials"][0]["status"] == "aborted"
@@ -200,7 +200,7 @@ def test_a_stop_reaches_the_device_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_device_over_http_applies_measures_and_goes_silent(tmp_path: Path) -> None:
-    with serving(tmp_path / "study.db", heartbeat_limit=1.0) as running:
+    with serving(tmp_path / "study.db") as running:
         operator = running.client()
         session = create(operator)
         device = running.client("device", session)
@@ -214,7 +214,8 @@ def test_a_device_over_http_applies_measures_and_goes_silent(tmp_path: Path) -> 
         for repeated in (False, True):
             done = device.post(f"{path}/outcome", json=body)
             assert (done.status_code, done.json()["repeated"]) == (200, repeated)
-        until(lambda: view(operator, session)["status"] == "interrupted", 15)
+        running.console.devices.silent_after = 0.5
+        until(lambda: view(operator, session)["status"] == "interrupted")
         assert "nothing heard" in view(operator, session)["stopped"]["why"]
 
 
@@ -222,7 +223,7 @@ def test_the_demo_conducts_itself(tmp_path: Path) -> None:
     with serving(tmp_path / "demo.db", demo=True, speed=300.0) as running:
         operator = running.client()
         session = running.console.demo.session  # type: ignore[union-attr]
-        until(lambda: view(operator, session)["comparisons"] >= 1, 60)
+        until(lambda: view(operator, session)["comparisons"] >= 1)
         assert view(operator, session)["demo"] is True
         act(operator, session, "stop")
         until(lambda: view(operator, session)["device"]["state"] == "stopped")

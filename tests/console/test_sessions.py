@@ -132,7 +132,7 @@ def test_insight_has_arrays_for_every_plot(operator: httpx.Client, learned: str)
     def advised() -> Any:
         return operator.get(f"/api/sessions/{learned}/insight").json()["advice"]
 
-    until(lambda: advised()["trial"] == list(range(2, 9)), 60)
+    until(lambda: advised()["trial"] == list(range(2, 9)))
     series = advised()
     assert all(low <= high for low, high in zip(series["low"], series["high"], strict=True))
 

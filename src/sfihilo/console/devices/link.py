@@ -50,7 +50,8 @@ class DeviceLinks:
     """The devices of a console and the sessions that they serve; threads may share it."""
 
     def __init__(self, sessions: Sessions, live: Live, config: Config) -> None:
-        self._sessions, self._live, self._config = sessions, live, config
+        self._sessions, self._live = sessions, live
+        self.silent_after = config.heartbeat_limit  # seconds
         self._path = Path(f"{config.db}.devices.json")
         self._factories: dict[str, tuple[Factory, bool]] = {}
         self._links: dict[str, Link] = {}
@@ -101,7 +102,7 @@ class DeviceLinks:
         except (OSError, RuntimeError, ImportError) as error:
             message = f"device {name}: cannot be opened: {error}"
             raise Problem(409, "refused", message) from error
-        limits = Limits(silent_after=self._config.heartbeat_limit)
+        limits = Limits(silent_after=self.silent_after)
         supervisor = Supervisor(device, lambda why: self._silent(session, name, why), limits)
         supervisor.begin()
         return Link(session, name, supervisor)
@@ -224,11 +225,10 @@ class DeviceLinks:
 
     def _watch(self) -> None:
         """Hold the sessions whose HTTP device went silent; each once."""
-        limit = self._config.heartbeat_limit
         while not self._ended.wait(WATCH):
             now = time.monotonic()
             for session, heard in list(self._heard.items()):
-                if now - heard > limit:
+                if now - heard > self.silent_after:
                     self._heard.pop(session, None)
                     why = f"device: nothing heard for {now - heard:.0f} s"
                     self._sessions.hold(session, why, CONSOLE)
