@@ -18,7 +18,8 @@ from tests.console.browser.watch import Watch  # noqa: E402
 
 NO_OTHER_HOST = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 DESKTOP, PHONE = (1280, 900), (390, 844)
-expect.set_options(timeout=15_000)
+PATIENCE = 40_000  # milliseconds; a busy machine is slow, and a test that passes does not wait
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +69,7 @@ class Site:
             locale="en-GB",
             storage_state=cookies,
         )
+        made.set_default_timeout(PATIENCE)
         self.watch.context(made)
         return made
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image, ImageDraw
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from tests.console.browser.people import Operator, Participant
 from tests.console.browser.process import Serving
 
 IMAGES = Path(__file__).parents[3] / "docs" / "images"
-DESKTOP = {"width": 1280, "height": 860}
-PHONE = {"width": 390, "height": 844}
+DESKTOP = ViewportSize(width=1280, height=860)
+PHONE = ViewportSize(width=390, height=844)
 TRIALS = 11
 LARGEST = 150_000  # bytes of one picture
 GAP, EDGE = 24, 10
