@@ -118,10 +118,13 @@ def test_stop_is_answered_while_another_process_holds_the_file(tmp_path: Path) -
             connection.execute("BEGIN IMMEDIATE")
             try:
                 found = stop(operator, "operator", session)
+                assert running.console.unrecorded[session]["recorded"] is False
             finally:
                 connection.execute("ROLLBACK")
         assert found["stopped"] is True
         assert found["recorded"] is False
+        until(lambda: kinds(operator, session) == ["opened", "interrupted"])  # it was tried again
+        assert view(operator, session)["stopped"]["recorded"] is True
 
 
 def test_the_participant_asks_to_feel_it_again_and_the_operator_sees_it(

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event as Signal
 from typing import Any
 
 from fastapi import Request
@@ -22,8 +23,9 @@ from sfihilo.console.sessions import Done, Sessions
 from sfihilo.console.shown.advised import Advised
 from sfihilo.console.shown.listing import Listing
 from sfihilo.console.shown.wishes import stop_view
-from sfihilo.experiment import Lab, Trial
+from sfihilo.experiment import Lab, LogError, Trial
 
+RETRY = 0.5  # seconds between attempts to record a stop
 STOP_PATIENCE = 5.0  # seconds that the answer to a stop waits for its recording
 
 
@@ -48,7 +50,9 @@ class Console:
         for name, tables in offered:
             self.devices.offer(name, factory(tables))
         self.demo = Demo(self, config.you) if config.demo else None
-        self.unrecorded: dict[str, dict[str, Any]] = {}  # stops outside the record
+        self.unrecorded = self.sessions.unrecorded
+        self._recording: dict[str, Future[str | None]] = {}  # the last stop of each session
+        self._ended = Signal()
         self.start_code = self.grants.start_code(config.by or "")
 
     def begin(self) -> None:
@@ -59,6 +63,7 @@ class Console:
 
     def close(self) -> None:
         """End everything that runs in the background and let go of the file."""
+        self._ended.set()
         if self.demo is not None:
             self.demo.close()
         self.devices.close()
@@ -68,30 +73,40 @@ class Console:
 
     def after(self, session: str, action: str, done: Done) -> None:
         """Tell an attached device what was done."""
-        self.unrecorded.pop(session, None)
         if not done.repeated:
             trial = done.result if isinstance(done.result, Trial) else None
             self.devices.after(session, action, trial)
 
     def _hold(self, session: str, why: str, actor: str) -> str | None:
-        """Record a stop; then stop the device again, should a start have come in between."""
-        try:
-            return self.sessions.hold(session, why, actor)
-        finally:
+        """Record a stop, however long the file cannot be written; why it is not, if it cannot be.
+
+        Meanwhile the session is on hold all the same, as `unrecorded` tells. Then the device is
+        stopped again, should a start have come in between.
+        """
+        while True:
+            try:
+                problem = self.sessions.hold(session, why, actor)
+            except LogError as error:
+                if self._ended.wait(RETRY):
+                    return str(error)
+                continue
+            self.unrecorded.pop(session, None)
             self.devices.stop(session)
+            self.live.touch(session)
+            return problem
 
     async def stop(self, session: str, why: str, actor: str) -> dict[str, Any]:
         """Stop the device, then put the session on hold; never raises, never waits for a query."""
         stopping = self.sessions.stopping(lambda: self.devices.stop(session))
-        recording = self.sessions.stopping(lambda: self._hold(session, why, actor))
-        failed = await _within(stopping, "the device has not answered yet")
-        problem = await _within(recording, "still being written")
-        reasons = [reason for reason in (failed, problem) if reason]
-        if problem is None:
-            self.unrecorded.pop(session, None)
-        else:
+        if session not in self.unrecorded:  # else an earlier stop is still being written
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
             self.unrecorded[session] = stop_view(at, actor, why, recorded=False)
+            self._recording[session] = self.sessions.recording(
+                lambda: self._hold(session, why, actor)
+            )
+        failed = await _within(stopping, "the device has not answered yet")
+        problem = await _within(self._recording[session], "still being written")
+        reasons = [reason for reason in (failed, problem) if reason]
         self.live.touch(session)
         return {
             "stopped": failed is None,

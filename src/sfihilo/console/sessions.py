@@ -29,6 +29,7 @@ from sfihilo.experiment.session.lab import reading
 
 Result = TypeVar("Result")
 CHORES = 2  # threads for what nobody waits for
+STOPS = 32  # threads for stops, and as many for their recording
 MOST_CHANGES = 20  # events that a refusal as stale tells of
 HOLD = frozenset({"ask", "suggest", "repeat", "start", "measure", "choose"})
 
@@ -67,15 +68,18 @@ class Sessions:
     def __init__(self, lab: Lab, changed: Callable[[], None]) -> None:
         self.lab = lab
         self._changed = changed
+        self.unrecorded: dict[str, dict[str, Any]] = {}  # stops that are not in the record yet
         self._opened: dict[str, Opened] = {}
         self._lock = Lock()
         self._chores = ThreadPoolExecutor(CHORES, thread_name_prefix="sfihilo-chores")
-        self._stopping = ThreadPoolExecutor(8, thread_name_prefix="sfihilo-stop")
+        self._stopping = ThreadPoolExecutor(STOPS, thread_name_prefix="sfihilo-stop")
+        self._recording = ThreadPoolExecutor(STOPS, thread_name_prefix="sfihilo-hold")
 
     def close(self) -> None:
         """Stop what runs in the background."""
         self._chores.shutdown(wait=True, cancel_futures=True)
         self._stopping.shutdown(wait=True)
+        self._recording.shutdown(wait=True)
         for opened in self._opened.values():
             opened.writer.leave()
 
@@ -124,7 +128,8 @@ class Sessions:
         with session.expecting(wish.expected, wish.key) as record:
             stored = None if wish.key is None else self.lab.log.find(record.session, wish.key)
             known = stored is not None
-            if record.interrupted and wish.action in HOLD and not known:
+            held = record.interrupted or record.session in self.unrecorded
+            if held and wish.action in HOLD and not known:
                 message = f"session {record.session} is on hold: resume it before {wish.action}"
                 raise Problem(409, "on_hold", message)
             result = method(session)
@@ -164,27 +169,31 @@ class Sessions:
             _ = session.state
 
     def hold(self, name: str, why: str, actor: str) -> str | None:
-        """Put a session on hold whatever its state: abort the walk, interrupt; why not recorded.
+        """Put a session on hold: abort the walk, interrupt; why that is not possible, if so.
 
         It uses the reader's handle, so that it never waits for the learner; whoever is computing a
-        query finds the session changed and is refused.
+        query finds the session changed and is refused. Raises LogError if the file cannot be read
+        or written now.
         """
         try:
             session = self.get(name).reader
-            for _ in range(20):  # another writer may be first, again and again
+            while True:
                 try:
                     return _hold(session, why, actor)
                 except OvertakenError:
-                    continue
-            return "other writers were first"
-        except (ValueError, LogError, Problem) as error:
+                    continue  # another writer was first
+        except (ValueError, Problem) as error:
             return str(error)
         finally:
             self._changed()
 
     def stopping(self, work: Callable[[], Result]) -> Future[Result]:
-        """Run the recording of a stop in threads that nothing else uses."""
+        """Stop a device in threads that nothing else uses."""
         return self._stopping.submit(work)
+
+    def recording(self, work: Callable[[], Result]) -> Future[Result]:
+        """Record a stop in threads that nothing else uses."""
+        return self._recording.submit(work)
 
     def chore(self, work: Callable[[], object]) -> None:
         """Do something that nobody waits for; what fails there fails again where it is seen."""

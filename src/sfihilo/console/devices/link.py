@@ -204,7 +204,8 @@ class DeviceLinks:
             if not _is_started(reader):  # it was aborted meanwhile
                 return
             link.message = str(error)
-            self._sessions.hold(link.session, f"device {link.name}: {error}"[:1000], CONSOLE)
+            with suppress(LogError):  # what cannot be written, the next action says
+                self._sessions.hold(link.session, f"device {link.name}: {error}"[:1000], CONSOLE)
         finally:
             self._live.touch(link.session)
 
@@ -218,10 +219,8 @@ class DeviceLinks:
 
     def _silent(self, session: str, name: str, why: str) -> None:
         """Hold the session of a silent device; raises if that cannot be recorded now."""
-        problem = self._sessions.hold(session, f"device {name}: {why}"[:1000], CONSOLE)
+        self._sessions.hold(session, f"device {name}: {why}"[:1000], CONSOLE)
         self._live.touch(session)
-        if problem is not None and "is closed" not in problem:
-            raise RuntimeError(problem)
 
     def _watch(self) -> None:
         """Hold the sessions whose HTTP device went silent; each once."""
@@ -229,9 +228,10 @@ class DeviceLinks:
             now = time.monotonic()
             for session, heard in list(self._heard.items()):
                 if now - heard > self.silent_after:
-                    self._heard.pop(session, None)
                     why = f"device: nothing heard for {now - heard:.0f} s"
-                    self._sessions.hold(session, why, CONSOLE)
+                    with suppress(LogError):  # tried again
+                        self._sessions.hold(session, why, CONSOLE)
+                        self._heard.pop(session, None)
 
     def _stored(self) -> dict[str, str]:
         try:
