@@ -133,9 +133,10 @@ def test_the_participant_asks_to_feel_it_again_and_the_operator_sees_it(
     measured(operator, session)
     number = measured(operator, session)
     page = running.client("participant", session)
-    for _ in range(2):
-        done = page.post("/api/participant/again", json={"key": "again-1"})
+    for key in ("again-1", "again-1", "an impatient click"):
+        done = page.post("/api/participant/again", json={"key": key})
         assert done.status_code == 200
+    assert kinds(operator, session).count("note") == 1
     shown = view(operator, session)
     assert [wish["text"] for wish in shown["requests"]] == ["again"]
     assert page.get("/api/participant").json()["requested"] is True

@@ -12,7 +12,7 @@ from sfihilo.console.api.actions import wish_of
 from sfihilo.console.api.events import event_stream
 from sfihilo.console.app_state import console_of
 from sfihilo.console.shown.views import participant_view
-from sfihilo.console.shown.wishes import FEEL_AGAIN
+from sfihilo.console.shown.wishes import FEEL_AGAIN, open_requests
 from sfihilo.experiment import Session, Trial
 
 participant = router("/api/participant", "participant")
@@ -49,12 +49,14 @@ def choose(request: Request, body: models.Answer) -> Any:
 
 @participant.post("/again", openapi_extra=PARTICIPANT)
 def again(request: Request, body: models.Action) -> Any:
-    """Ask the operator to feel the last setting again."""
-    console, wish = console_of(request), wish_of(request, body, "again")
+    """Ask the operator to feel the last setting again; a wish that is still open is not repeated."""
+    console, session = console_of(request), own_session(request)
+    record, events = console.sessions.read(session)
+    if open_requests(events):
+        return {"stored": True, "last": record.number, "repeated": True}
+    wish = wish_of(request, body, "again")
     done = console.sessions.act(
-        own_session(request),
-        wish,
-        lambda held: held.note(FEEL_AGAIN, key=wish.key, actor=wish.actor),
+        session, wish, lambda held: held.note(FEEL_AGAIN, key=wish.key, actor=wish.actor)
     )
     return {"stored": True, "last": done.record.number, "repeated": done.repeated}
 
