@@ -49,7 +49,7 @@ def choose(request: Request, body: models.Answer) -> Any:
 
 @participant.post("/again", openapi_extra=PARTICIPANT)
 def again(request: Request, body: models.Action) -> Any:
-    """Ask the operator to feel the last setting again; a wish that is still open is not repeated."""
+    """Ask the operator to feel the last setting again; a wish that is open is not repeated."""
     console, session = console_of(request), own_session(request)
     record, events = console.sessions.read(session)
     if open_requests(events):
