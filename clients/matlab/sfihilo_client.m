@@ -72,7 +72,8 @@ end
 
 function text = send_json(url, token, text)
     if exist('OCTAVE_VERSION', 'builtin') && isempty(getenv('SFIHILO_WEBWRITE'))
-        text = sfihilo_post(url, token, text);  % Octave's webwrite sends forms only
+        % Octave's webwrite sends forms only; SFIHILO_WEBWRITE=1 uses it all the same, once it can.
+        text = sfihilo_post(url, token, text);
     else
         text = webwrite(url, text, options_of(token));
     end

@@ -198,7 +198,7 @@ class OutcomeStream:
                 inlet = self._connected()
                 if inlet is not None:
                     self._receive(inlet)
-            except (self._lsl.util.LostError, self._lsl.util.TimeoutError, RuntimeError) as error:
+            except RuntimeError as error:  # every error of pylsl is one
                 self._lost(f"stream {self.stream!r}: {error or 'lost'}")
 
     def _lost(self, why: str, *, fault: bool = False) -> None:
