@@ -70,7 +70,10 @@ export class Live {
     const pause = PAUSES[Math.min(this.attempt, PAUSES.length - 1)];
     this.attempt += 1;
     this.heard = Date.now();
-    this.timer = setTimeout(() => this.connect(), pause);
+    this.timer = setTimeout(() => {
+      this.connect();
+      this.fetch(); // a stream does not say why it is refused; the answer to a request does
+    }, pause);
   }
 
   /** One fetch at a time; a change that arrives meanwhile leads to one more. */

@@ -35,8 +35,8 @@ export class PairingDialog {
     if (paired.length === 0) return null;
     return el("div", {}, el("h3", { text: t("operator.paired") }),
       el("ul", {}, paired.map((each) => el("li", {},
-        el("span", { text: `${new Date(each.since).toLocaleTimeString()} ${t(each.connected ? "operator.connected" : "operator.not_connected")} ` }),
-        el("button", { type: "button", text: t("operator.revoke"), onclick: async (event) => {
+        el("span", { text: `${t("operator.paired_since", { time: new Date(each.since).toLocaleString() })} ` }),
+        el("button", { type: "button", class: "revoke", text: t("operator.revoke"), onclick: async (event) => {
           if ((await request("DELETE", `/api/pairings/${encodeURIComponent(each.id)}`)) !== null) event.target.closest("li").remove();
         } })))));
   }
