@@ -150,3 +150,23 @@ def test_own_setting_place_note_and_goal_are_stored(begin: Begin) -> None:
     expect(page.locator("#stage-heading")).to_have_text("On hold")
     operator.click("#resume")
     expect(page.locator("#start")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_setting_out_of_reach_of_the_stated_place_must_not_be_applied(begin: Begin) -> None:
+    operator, _ = begin()
+    page = operator.page
+    operator.click("#ask")
+    page.click("#place")
+    page.fill("#setting-0", "60")
+    page.fill("#setting-1", "0.5")
+    page.click("#dialog-send")
+    expect(page.locator(".unsafe")).to_contain_text("DO NOT APPLY")
+    expect(page.locator("#start")).to_have_count(0)
+    expect(page.locator('.setting[data-name="torque"] .change')).to_contain_text("60 Nm")
+    page.click("#veto")
+    page.fill("#why", "device was moved")
+    page.click("#dialog-send")
+    operator.click("#ask")
+    expect(page.locator("#start")).to_be_enabled()
+    expect(page.locator('.setting[data-name="torque"] .change')).to_contain_text("60 Nm")

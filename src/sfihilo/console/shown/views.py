@@ -110,7 +110,7 @@ def trial_rows(record: Record, events: Sequence[Event]) -> list[dict[str, Any]]:
 
 def open_trial(record: Record, trial: Trial, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The trial that is not over: its setting in large, the change, what was predicted."""
-    _, before = last_policy(record, before=trial.number)
+    before = places_before(record, trial)
     model = trial.model
     return {
         **rows[trial.number - 1],
@@ -121,7 +121,7 @@ def open_trial(record: Record, trial: Trial, rows: Sequence[Mapping[str, Any]]) 
                 "value": trial.policy[name],
                 "text": physical_unit(trial.policy[name], knob),
                 "fixed": knob.fixed is not None,
-                **_change(record, name, trial.policy[name], before.get(name)),
+                **_change(record, name, trial.policy[name], {p[name] for p in before if name in p}),
             }
             for name, knob in record.space.policy.items()
         ],
@@ -158,11 +158,23 @@ def unsafe(record: Record, trial: Trial) -> str | None:
     return None
 
 
-def _change(record: Record, name: str, value: float, before: float | None) -> dict[str, Any]:
-    """How a setting differs from the last one."""
+def places_before(record: Record, trial: Trial) -> Sequence[Mapping[str, float]]:
+    """Where the device may be before the open trial is applied; once it was, the last setting."""
+    if not trial.started and not trial.measured and not trial.answered:
+        places = [place for place in record.positions if place != trial.policy]
+        if places or record.positions:
+            return places or record.positions
+    return [last_policy(record, before=trial.number)[1]]
+
+
+def _change(record: Record, name: str, value: float, places: set[float]) -> dict[str, Any]:
+    """How a setting differs from where it is now; `unsure` if that may be several values."""
     knob = record.space.policy[name]
-    if before is None:
-        return {"before": None, "before_text": None, "change": None, "change_text": None}
+    unsure = len({physical(place, knob) for place in places}) > 1
+    if unsure or not places:
+        nothing = {"before": None, "before_text": None, "change": None, "change_text": None}
+        return {**nothing, "unsure": unsure}
+    before = min(places)
     change = value - before
     text = physical(abs(change), knob)
     sign = "+" if change > 0 else "−"
@@ -172,6 +184,7 @@ def _change(record: Record, name: str, value: float, before: float | None) -> di
         "before_text": physical_unit(before, knob),
         "change": change,
         "change_text": shown,
+        "unsure": False,
     }
 
 

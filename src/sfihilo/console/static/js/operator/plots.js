@@ -6,6 +6,9 @@ import { t } from "../texts.js";
 import { learnedFrom } from "./advice.js";
 import { adviceChart, answersChart, outcomeChart, rewardChart } from "./charts.js";
 
+const TRIES = 5;
+const LATER = 4000; // milliseconds
+
 export class Plots {
   constructor(page) {
     this.page = page;
@@ -38,6 +41,17 @@ export class Plots {
     this.of = of;
     this.found = body;
     this.draw();
+    this.awaitAdvice(of);
+  }
+
+  /** The reward of earlier advice is computed in the background: ask again until it is there. */
+  awaitAdvice(of) {
+    const compared = this.page.view.trials.filter((trial) => trial.learned).at(-1)?.number ?? 0;
+    const known = this.found.advice?.trial.at(-1) ?? 0;
+    this.tries = of === this.triedFor ? this.tries + 1 : 1;
+    this.triedFor = of;
+    if (known >= compared || this.tries > TRIES) return;
+    setTimeout(() => of === this.of && !this.fetching && this.load(of), LATER);
   }
 
   /** The width of a chart's place decides how wide it is drawn. */

@@ -21,11 +21,17 @@ function named(row) {
 
 function setting(row) {
   const [number, unit] = numberAndUnit(row);
-  const direction = row.change === null ? null : row.change > 0 ? "up" : row.change < 0 ? "down" : "stay";
+  const direction = directionOf(row);
   return el("div", { class: `setting ${direction ?? "first"}`, data: { name: row.name } },
     el("dt", { text: row.name }),
     el("dd", { class: "value" }, el("span", { class: "number", text: number }), unit && el("span", { class: "unit", text: ` ${unit}` })),
-    el("dd", { class: "change" }, ...(direction === null ? [] : change(row, direction))));
+    el("dd", { class: "change" }, ...(direction === null ? [] : change(row, direction)), row.unsure && el("span", { text: t("operator.unsure_change") })));
+}
+
+function directionOf({ change: step, change_text: text }) {
+  if (step === null) return null;
+  if (text === "0") return "stay";
+  return step > 0 ? "up" : "down";
 }
 
 function change(row, direction) {

@@ -132,8 +132,8 @@ export class Stage {
       return el("button", { type: "button", id, text: answerWords({ answered: true, choice, answer_word: word }), disabled: this.page.busy || !view.can.choose,
         onclick: guarded(() => this.page.act("choose", { trial: trial.number, choice, strength })) });
     };
-    const ordered = [...view.answers].sort((a, b) => place(a) - place(b));
-    return el("div", { class: "answers", role: "group", "aria-label": t("operator.answer_for") }, ordered.map(answer));
+    return el("div", { class: "answers", role: "group", "aria-label": t("operator.answer_for") },
+      answerRows(view).map((row) => el("div", {}, row.map(answer))));
   }
 
   resume(view) {
@@ -159,9 +159,11 @@ export class Stage {
   }
 }
 
-/** From the one before much better to the one just now much better; "cannot say" last. */
-function place({ choice, strength }) {
-  return { previous: -(strength ?? 1), same: 0, new: strength ?? 1 }[choice] ?? 9;
+/** Graded answers have a row for each of the two conditions, the strongest first. */
+function answerRows({ answers, grades }) {
+  const of = (choice) => answers.filter((each) => each.choice === choice).sort((a, b) => b.strength - a.strength);
+  const sides = [of("previous"), of("new")];
+  return [...(grades > 2 ? sides : [sides.flat()]), [...of("same"), ...of(null)]];
 }
 
 function fromDevice({ name, state, message }) {
@@ -184,7 +186,12 @@ function warnings(trial) {
 }
 
 function unsafe(text) {
-  return el("div", { class: "unsafe", role: "alert" }, el("strong", { text: t("operator.do_not_apply") }), el("span", { text }), el("span", { text: t("operator.state_place") }));
+  return el("div", { class: "unsafe", role: "alert" }, el("strong", { text: t("operator.do_not_apply") }), el("span", { text: shortNumbers(text) }), el("span", { text: t("operator.state_place") }));
+}
+
+/** A message with numbers of at most four digits. */
+function shortNumbers(text) {
+  return text.replace(/\d+\.\d{4,}/g, (number) => String(Number(Number(number).toPrecision(4))));
 }
 
 function places(view) {
