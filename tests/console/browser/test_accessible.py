@@ -66,6 +66,19 @@ def test_axe_finds_nothing_serious_on_the_other_pages(begin: Begin) -> None:
     assert {state: found for state, found in wrong.items() if found} == {}
 
 
+def hidden(page: Page) -> list[str]:
+    """Buttons that cannot be tapped in their middle: outside the screen, or under another one."""
+    return list(
+        page.locator("button").evaluate_all(
+            """nodes => nodes.filter(node => {
+                const box = node.getBoundingClientRect();
+                const x = (box.left + box.right) / 2, y = (box.top + box.bottom) / 2;
+                return !node.contains(document.elementFromPoint(x, y));
+            }).map(node => node.id || node.lang)"""
+        )
+    )
+
+
 @pytest.mark.parametrize("answers", ["two", pytest.param("seven", marks=pytest.mark.slow)])
 def test_answer_by_keyboard_alone(begin: Begin, answers: str) -> None:
     operator, participant = begin(answers)
@@ -107,6 +120,10 @@ def test_targets_fit_gloves_and_stop_is_on_the_screen(begin: Begin, size: tuple[
     assert len(boxes) == 8
     small = [name for name, box in boxes if min(box["width"], box["height"]) < GLOVE]
     assert small == []
+    assert hidden(participant.page) == []
+    participant.press("#answer-new")
+    expect(participant.page.locator("#strength-3")).to_be_visible()
+    assert hidden(participant.page) == []
     expect(participant.page.locator("#stop")).to_be_in_viewport(ratio=1)
     wide = participant.page.evaluate("document.documentElement.scrollWidth > innerWidth")
     assert not wide
