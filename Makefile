@@ -8,10 +8,10 @@ export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test test-all test-numpy1 check docs pictures format paper-map bench bench-peers clean
+.PHONY: help setup lock demo test test-all test-numpy1 check docs pictures console-pictures format paper-map bench bench-peers clean
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup: .venv/.installed ## make .venv and install everything in it (again only when something changed)
 
@@ -28,15 +28,16 @@ demo: setup ## learn simulated people for both goals and at random, print a tabl
 	.venv/bin/sfihilo demo
 
 test: setup ## every test but the slow ones
-	@tools/system_packages strace || true
+	@tools/system_packages strace chromium || true
 	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 test-all: setup ## every test
-	@tools/system_packages strace || true
+	@tools/system_packages strace chromium || true
+	@tools/system_packages curl octave || true # for the MATLAB client
 	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal --timeout 7200
 
 test-numpy1: .venv-numpy1/.installed ## the same tests with NumPy 1.26, in .venv-numpy1
-	@tools/system_packages strace || true
+	@tools/system_packages strace chromium || true
 	.venv-numpy1/bin/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 .venv-numpy1/.installed: pyproject.toml tools/constraints-numpy1.txt tools/setup tools/system_packages
@@ -55,6 +56,9 @@ docs: setup ## build the documentation site into docs/_build/html; warnings are 
 
 pictures: setup ## draw the pictures of docs/tutorial.md again by running its code
 	$(PYTHON) -m tools.pages
+
+console-pictures: setup ## take the pictures of the console for README and docs again, with chromium
+	$(PYTHON) -m tests.console.browser.pictures
 
 format: setup ## put the code into the one format, fix what lint can fix
 	.venv/bin/ruff format .

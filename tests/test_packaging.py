@@ -102,9 +102,10 @@ def test_wheel_carries_the_package_its_data_and_its_licence(built: Path) -> None
     source = ROOT / "src"
     data = {
         str(path.relative_to(source))
-        for pattern in ("*.py", "*.toml", "py.typed")
+        for pattern in ("*.py", "*.toml", "py.typed", "*.html", "*.js", "*.css", "*.svg", "LICENSE")
         for path in (source / "sfihilo").rglob(pattern)
     }
+    assert len([name for name in data if name.endswith((".html", ".js", ".css"))]) > 30
     assert data <= names
     assert {name.split("/")[0] for name in names} == {"sfihilo", Path(metadata).parts[0]}
     assert "License-Expression: MIT\n" in text

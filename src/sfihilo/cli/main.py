@@ -1,7 +1,8 @@
 """The command `sfihilo`.
 
-Each part (study, session, demo) is loaded only when it is called: `sfihilo --help` stays quick, and
-a part whose optional packages are missing says how to install them without hiding the others.
+Each part (study, session, serve, demo) is loaded only when it is called: `sfihilo --help` stays
+quick, and a part whose optional packages are missing says how to install them without hiding the
+others.
 """
 
 import importlib
@@ -22,6 +23,7 @@ from sfihilo.cli.output import FAILED, errors, fail
 PARTS = {
     "study": ("sfihilo.cli.study.app", "study"),
     "session": ("sfihilo.cli.session.app", "experiment"),
+    "serve": ("sfihilo.cli.serve", "console"),
 }
 
 
@@ -108,6 +110,11 @@ def study() -> None:
 @app.command()
 def session() -> None:
     """Run a session with a real person."""
+
+
+@app.command()
+def serve() -> None:
+    """Operator and participant in the browser, devices on the wire."""
 
 
 def main() -> None:

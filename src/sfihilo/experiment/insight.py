@@ -12,13 +12,17 @@ standard deviation 1 over the reachable outcomes: effects are in those deviation
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
+import sfihilo
 from sfihilo.experiment.record.record import Record
-from sfihilo.experiment.session.rounds import used_answers
+from sfihilo.experiment.record.trial import TAKEN_OUT, Trial
+from sfihilo.experiment.session.rounds import rounds_of, used_answers
+from sfihilo.experiment.session.states import tell_round
 from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Space
 from sfihilo.feasible import Feasible
@@ -30,6 +34,7 @@ BASES = 48
 LEVELS = 15
 CANDIDATES, BEYOND = 4096, 0.15
 INTERVAL = (0.05, 0.95)
+NORMAL_90 = 1.645  # standard deviations of a normal distribution to its 5 % and 95 % quantiles
 WINDOW = 20  # trials over which the quality of predictions is averaged
 
 
@@ -161,3 +166,80 @@ def outcome_errors(record: Record) -> tuple[np.ndarray, np.ndarray]:
         ]
         rows.append((trial.number, float(np.sqrt(np.mean(np.square(gaps))))))
     return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+
+
+def answer_course(
+    record: Record,
+) -> tuple[list[int], list[float | None], list[float | None]]:
+    """Trial numbers, the predicted probability of "new", and the answer.
+
+    The answer is 1 (new), 0 (previous) or 0.5 (same). Only trials that were answered and count;
+    None where nothing was predicted or the person could not say.
+    """
+    given = {"new": 1.0, "previous": 0.0, "same": 0.5}
+    answered = [
+        trial for trial in record.trials if trial.answered and trial.ending not in TAKEN_OUT
+    ]
+    return (
+        [trial.number for trial in answered],
+        [trial.model["chance_new"] for trial in answered],
+        [None if trial.choice is None else given[trial.choice] for trial in answered],
+    )
+
+
+def outcome_courses(record: Record) -> dict[str, dict[str, list[float | None]]]:
+    """For each outcome: per measured trial its number, value, prediction and 90 % interval."""
+    measured = [trial for trial in record.trials if trial.known_outcome]
+    courses: dict[str, dict[str, list[float | None]]] = {}
+    for name in record.space.outcomes:
+        pairs = [_predicted(trial, name) for trial in measured]
+        courses[name] = {
+            "trial": [float(trial.number) for trial in measured],
+            "value": [trial.known_outcome.get(name) for trial in measured],
+            "predicted": [None if pair is None else pair[0] for pair in pairs],
+            "low": [None if pair is None else pair[0] - NORMAL_90 * pair[1] for pair in pairs],
+            "high": [None if pair is None else pair[0] + NORMAL_90 * pair[1] for pair in pairs],
+        }
+    return courses
+
+
+def _predicted(trial: Trial, name: str) -> tuple[float, float] | None:
+    """The mean and the standard deviation that were predicted for an outcome of a trial."""
+    means, deviations = trial.model["outcome"], trial.model["deviation"]
+    return None if means is None else (float(means[name]), float(deviations[name]))
+
+
+def advised_policies(record: Record, trials: Collection[int]) -> dict[int, FloatArray]:
+    """The unit policy that would have been recommended after each of these trials.
+
+    The learner is told the rounds again, so this takes as long as the session's own computations;
+    trials after which nothing was learned yet are left out. Vetoes do not matter here.
+    """
+    ended = [trial for trial in record.trials if trial.ended and trial.ending != "undone"]
+    state = sfihilo.begin(sfihilo.Settings.from_dict(dict(record.settings)), record.seed)
+    allowed = Feasible(accepts=record.space.allows if record.space.constraints else None)
+    found: dict[int, FloatArray] = {}
+    for trial, told in zip(ended, rounds_of(record), strict=True):
+        state = tell_round(state, told)
+        if trial.number in trials:
+            with suppress(sfihilo.NothingLearnedError):
+                found[trial.number] = sfihilo.recommend(state, allowed).policy
+    return found
+
+
+def advised_now(record: Record, state: State) -> FloatArray:
+    """The unit policy that is recommended now, whatever was vetoed."""
+    allowed = Feasible(accepts=record.space.allows if record.space.constraints else None)
+    return sfihilo.recommend(state, allowed).policy
+
+
+def learned_rewards(state: State, space: Space, units: FloatArray) -> FloatArray:
+    """The learned reward of unit policies (n, d_policy) now: rows mean, low, high (90 %).
+
+    In standard deviations over the allowed policies, above their average.
+    """
+    posterior = state.posterior()
+    reachable = posterior.reward_samples(np.clip(state.forward.mean(_policies(state, space)), 0, 1))
+    rewards = posterior.reward_samples(np.clip(state.forward.mean(units), 0.0, 1.0))
+    samples = (rewards - reachable.mean(axis=0)) / _scale(reachable)
+    return np.stack([samples.mean(axis=1), *np.quantile(samples, INTERVAL, axis=1)])

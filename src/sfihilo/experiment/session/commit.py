@@ -61,6 +61,7 @@ class SessionLog:
         if not self.events:
             raise ValueError(f"session: expected one of {log.sessions()}, got {session!r}")
         self.record = fold(self.events, tuple(functions))
+        self.last_expected: int | None = None  # number of the only event that may be continued
 
     def refresh(self) -> Record:
         """Read what other writers added, in the order of the log."""
@@ -72,6 +73,14 @@ class SessionLog:
             self.events += found[1:]
             self.record = advance(self.record, self.events, len(found) - 1)
         return self.record
+
+    def number_of(self, event: int | str) -> int:
+        """The number of an event that is given by its number or its hash; 0 for an unknown hash."""
+        if isinstance(event, str):
+            return next((each.number for each in self.events if each.hash == event), 0)
+        if isinstance(event, bool) or not isinstance(event, int):
+            raise ValueError(f"expected: expected a number or a hash, got {event!r}")
+        return event
 
     def knows(self, key: str | None) -> bool:
         """Whether the key identifies an event already."""
@@ -136,6 +145,7 @@ class SessionLog:
         written other events before it. After a failed write the next call reads again.
         """
         last = self.events[-1]
+        self.require_expected()
         try:
             event = self._log.append(
                 self._session,
@@ -148,6 +158,8 @@ class SessionLog:
             )
         except StaleError as problem:
             raise OvertakenError(problem, self.refresh()) from problem
+        if self.last_expected is not None:
+            self.last_expected = event.number
         self.refresh()
         return event
 
@@ -231,3 +243,9 @@ class SessionLog:
         if self.record.interrupted:
             self.append(decide.resumed(self.record), None, actor)
         return self.record
+
+    def require_expected(self) -> None:
+        """Raise if the caller knows the session only up to an earlier event."""
+        expected, last = self.last_expected, self.events[-1].number
+        if expected is not None and expected != last:
+            raise OvertakenError(StaleError(self._session, expected, last), self.record)

@@ -69,6 +69,7 @@ class Proposer:
             made = self._compute(course)  # what failed ahead fails again, where it can be seen
         else:
             made = future.result()
+            self._forget_ahead()  # the other answers were not given: leave the processor to others
         if self._states.remember(course):
             self._background().submit(self._states.save)
         return made

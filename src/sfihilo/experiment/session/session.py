@@ -6,7 +6,8 @@ returned is on the disk. With a `key`, repeating a call does nothing twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,6 +105,34 @@ class Session:
         """The learner as it is now."""
         with self._lock:
             return self._proposer.state(self._log.refresh())
+
+    def reading(self) -> tuple[Record, tuple[Event, ...]]:
+        """The record and the events that it is made of, read at one moment."""
+        with self._lock:
+            return self._log.refresh(), tuple(self._log.events)
+
+    def learned(self) -> tuple[Record, State]:
+        """The record and the learner as it is after it, read at one moment."""
+        with self._lock:
+            record = self._log.refresh()
+            return record, self._proposer.state(record)
+
+    @contextmanager
+    def expecting(self, last: int | str | None = None, key: str | None = None) -> Iterator[Record]:
+        """Hold the session; what is done in the block is written only after this last event.
+
+        `last` is the number or the hash of the last event that the caller has seen. OvertakenError
+        is raised if there is a later one, unless `key` identifies an event: a retry is answered.
+        """
+        with self._lock:
+            record = self._log.refresh()
+            self._log.last_expected = None if last is None else self._log.number_of(last)
+            try:
+                if not self._log.knows(key):
+                    self._log.require_expected()
+                yield record
+            finally:
+                self._log.last_expected = None
 
     def ask(self, *, key: str | None = None, actor: str | None = None) -> Trial:
         """The trial to do now: the one that is not over, or a new one, stored before shown.

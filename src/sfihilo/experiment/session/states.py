@@ -116,11 +116,14 @@ def _row(told: Round, outcomes: FloatArray) -> FloatArray:
     return missing if told.outcome is None else np.array(told.outcome, dtype=float)
 
 
-def _query(state: State, told: Round) -> Query:
-    """What was asked: the policy, and the outcome that it was compared with."""
+def tell_round(state: State, told: Round) -> State:
+    """The state after one more round of a record."""
     history, compared_with = state.history, told.compared_with
     anchor = history.anchor if compared_with is None else history.filled[compared_with]
-    return Query(state.round, np.array(told.policy), anchor, compared_with)
+    query = Query(state.round, np.array(told.policy), anchor, compared_with)
+    # None becomes NaN: not measured.
+    outcome = None if told.outcome is None else np.array(told.outcome, dtype=float)
+    return sfihilo.tell(state, query, Response(outcome, told.choice, told.strength))
 
 
 class Course(NamedTuple):
@@ -160,11 +163,7 @@ class StateCache:
         """
         known, state = self._nearest(course)
         for number in range(known, len(course.rounds)):
-            new = course.rounds[number]
-            query = _query(state, new)
-            # None becomes NaN: not measured.
-            outcome = None if new.outcome is None else np.array(new.outcome, dtype=float)
-            state = sfihilo.tell(state, query, Response(outcome, new.choice, new.strength))
+            state = tell_round(state, course.rounds[number])
             self._keep(course.names[number + 1], state)
         return self._with_goal(state, course)
 

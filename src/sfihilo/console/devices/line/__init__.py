@@ -1,0 +1,1 @@
+"""Text lines with acknowledgement to real-time targets, over UDP and TCP."""

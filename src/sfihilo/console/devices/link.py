@@ -1,0 +1,263 @@
+"""Connects devices with sessions: a started trial is applied and measured, a stop stops.
+
+Each attached device has a supervisor. Whatever the device does (raise, hang, go silent), the record
+stays right: the session is put on hold and the operator is told why. Which device a session uses is
+kept beside the lab's file: after a restart of the server, a stop reaches the device again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event as Signal
+from threading import RLock, Thread
+from typing import Any
+
+from sfihilo.console.config import Config
+from sfihilo.console.devices import Device, DeviceError, DeviceStoppedError, Limits, Supervisor
+from sfihilo.console.errors import Problem
+from sfihilo.console.live import Live
+from sfihilo.console.sessions import Sessions, Wish
+from sfihilo.experiment import LogError, Session, Trial
+from sfihilo.experiment.files import replacing
+
+WATCH = 0.5  # seconds between looks at the devices that use HTTP
+MARK = b'{"devices": 1,'  # how the file of attachments begins
+CONSOLE = "console"  # who holds a session because of a device
+
+Factory = Callable[[], Device]
+
+
+@dataclass
+class Link:
+    """A device in a session; `message` says what was refused of its last measurement."""
+
+    session: str
+    name: str
+    supervisor: Supervisor
+    message: str = ""
+    worker: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="sfihilo-device")
+    )
+
+
+class DeviceLinks:
+    """The devices of a console and the sessions that they serve; threads may share it."""
+
+    def __init__(self, sessions: Sessions, live: Live, config: Config) -> None:
+        self._sessions, self._live = sessions, live
+        self.silent_after = config.heartbeat_limit  # seconds
+        self._path = Path(f"{config.db}.devices.json")
+        self._factories: dict[str, tuple[Factory, bool]] = {}
+        self._links: dict[str, Link] = {}
+        self._heard: dict[str, float] = {}  # when the HTTP device of a session was heard of last
+        self._lock = RLock()
+        self._ended = Signal()
+        self._watcher: Thread | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The devices that a session may use."""
+        return list(self._factories)
+
+    def offer(self, name: str, factory: Factory, *, shared: bool = False) -> None:
+        """Make a device known; one that is not `shared` serves one session at a time."""
+        self._factories[name] = factory, shared
+
+    def begin(self) -> None:
+        """Attach the devices again that were attached when the server ended."""
+        for session, name in self._stored().items():
+            if name in self._factories:
+                with suppress(ValueError, LogError, DeviceError, Problem):
+                    self.attach(session, name)
+
+    def attach(self, session: str, name: str | None) -> None:
+        """Let a session use a device; None ends that. The device that it used before is stopped."""
+        if name is not None and name not in self._factories:
+            raise Problem(400, "invalid", f"device: expected one of {self.names}, got {name!r}")
+        self._sessions.get(session)
+        with self._lock:
+            self._require_free(session, name)
+            before = self._links.pop(session, None)
+            if before is not None:
+                _end(before)
+            if name is not None:
+                self._links[session] = self._linked(session, name)
+            self._store()
+        self._live.touch(session)
+
+    def _require_free(self, session: str, name: str | None) -> None:
+        users = [link.session for link in self._links.values() if link.name == name]
+        if name is not None and not self._factories[name][1] and users not in ([], [session]):
+            raise Problem(409, "refused", f"device: {name} is used by session {users[0]}")
+
+    def _linked(self, session: str, name: str) -> Link:
+        try:
+            device = self._factories[name][0]()
+        except (OSError, RuntimeError, ImportError) as error:
+            message = f"device {name}: cannot be opened: {error}"
+            raise Problem(409, "refused", message) from error
+        limits = Limits(silent_after=self.silent_after)
+        supervisor = Supervisor(device, lambda why: self._silent(session, name, why), limits)
+        supervisor.begin()
+        return Link(session, name, supervisor)
+
+    def about(self, session: str) -> dict[str, Any]:
+        """The state of a session's device, for the operator's page."""
+        link = self._links.get(session)
+        if link is not None:
+            status = link.supervisor.status
+            return {
+                "name": link.name,
+                "names": self.names,
+                "state": status.state,
+                "message": status.problem or link.message,
+                "heartbeat_age": status.seen,
+                "trial": status.trial,
+            }
+        heard = self._heard.get(session)
+        return {
+            "name": None if heard is None else "HTTP",
+            "names": self.names,
+            "state": "none" if heard is None else "running",
+            "message": "",
+            "heartbeat_age": None if heard is None else time.monotonic() - heard,
+            "trial": None,
+        }
+
+    def heard(self, session: str) -> None:
+        """A device that uses the HTTP interface gave a sign of life; from now on it must."""
+        with self._lock:
+            self._heard[session] = time.monotonic()
+            if self._watcher is None:
+                self._watcher = Thread(target=self._watch, name="sfihilo-heartbeat", daemon=True)
+                self._watcher.start()
+
+    def after(self, session: str, action: str, trial: Trial | None) -> None:
+        """Tell the device what was done in its session."""
+        link = self._links.get(session)
+        if link is None:
+            return
+        if action == "start":
+            link.worker.submit(self._conduct, link, False)
+        elif action in ("abort", "interrupt", "close"):
+            self.stop(session)
+        elif action == "choose" and trial is not None:
+            body = {
+                "session": session,
+                "trial": trial.number,
+                "choice": trial.choice,
+                "strength": trial.strength,
+            }
+            link.supervisor.note("answer", body)
+
+    def apply(self, session: str) -> None:
+        """Apply the started trial again: after a stop, a restart or a refused measurement."""
+        link = self._links.get(session)
+        if link is None:
+            raise Problem(409, "refused", "device: expected an attached one, got none")
+        link.worker.submit(self._conduct, link, True)
+
+    def stop(self, session: str) -> str | None:
+        """Stop the device of a session at once; returns why it failed, if it did."""
+        link = self._links.get(session)
+        if link is None:
+            return None
+        try:
+            link.supervisor.stop()
+        except Exception as error:  # noqa: BLE001 - a device may raise anything; stop goes on
+            return f"device {link.name}: {error}"
+        finally:
+            self._live.touch(session)
+        return None
+
+    def close(self) -> None:
+        """Stop every device and the watching of them; what is attached stays attached."""
+        self._ended.set()
+        for link in list(self._links.values()):
+            _end(link)
+        if self._watcher is not None:
+            self._watcher.join()
+
+    def _conduct(self, link: Link, again: bool) -> None:
+        """Apply the started trial, measure, record the outcome; hold the session if that fails."""
+        reader = self._sessions.get(link.session).reader
+        if not _is_started(reader):
+            return
+        link.message = ""
+        self._live.touch(link.session)
+        try:
+            trial = link.supervisor.apply(reader, after_stop=again)
+            self._live.touch(link.session)
+            outcome = link.supervisor.measure(reader)
+            self._record(link, trial, outcome)
+        except DeviceStoppedError:
+            return  # whoever stopped it tells the record
+        except Problem as problem:  # the operator decides: type it, walk again, abort
+            link.message = str(problem)
+        except (DeviceError, ValueError, LogError) as error:
+            if not _is_started(reader):  # it was aborted meanwhile
+                return
+            link.message = str(error)
+            with suppress(LogError):  # what cannot be written, the next action says
+                self._sessions.hold(link.session, f"device {link.name}: {error}"[:1000], CONSOLE)
+        finally:
+            self._live.touch(link.session)
+
+    def _record(self, link: Link, trial: Trial, outcome: Mapping[str, float | None]) -> None:
+        wish = Wish("measure", f"device {link.name}")
+
+        def method(held: Session) -> Trial:
+            return held.measure(trial.number, outcome, key=wish.key, actor=wish.actor)
+
+        self._sessions.act(link.session, wish, method)
+
+    def _silent(self, session: str, name: str, why: str) -> None:
+        """Hold the session of a silent device; raises if that cannot be recorded now."""
+        self._sessions.hold(session, f"device {name}: {why}"[:1000], CONSOLE)
+        self._live.touch(session)
+
+    def _watch(self) -> None:
+        """Hold the sessions whose HTTP device went silent; each once."""
+        while not self._ended.wait(WATCH):
+            now = time.monotonic()
+            for session, heard in list(self._heard.items()):
+                if now - heard > self.silent_after:
+                    why = f"device: nothing heard for {now - heard:.0f} s"
+                    with suppress(LogError):  # tried again
+                        self._sessions.hold(session, why, CONSOLE)
+                        self._heard.pop(session, None)
+
+    def _stored(self) -> dict[str, str]:
+        try:
+            stored = json.loads(self._path.read_text(encoding="utf-8"))["attached"]
+            return {str(session): str(name) for session, name in stored.items()}
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return {}  # the operator attaches it again
+
+    def _store(self) -> None:
+        attached = {link.session: link.name for link in self._links.values()}
+        with suppress(OSError, ValueError), replacing(self._path, MARK) as partial:
+            partial.write_bytes(MARK + b' "attached": ' + json.dumps(attached).encode() + b"}")
+
+
+def _is_started(session: Session) -> bool:
+    """Whether the record has a trial that a device is to apply."""
+    record = session.record
+    current = record.current
+    walking = current is not None and current.started and not current.measured
+    return walking and record.status == "open"
+
+
+def _end(link: Link) -> None:
+    """Stop a device and let go of it."""
+    with suppress(Exception):  # a device may raise anything
+        link.supervisor.stop()
+    with suppress(Exception):
+        link.supervisor.close()
+    link.worker.shutdown(wait=False, cancel_futures=True)

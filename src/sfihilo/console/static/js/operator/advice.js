@@ -1,0 +1,57 @@
+// What would be recommended now, with the sentence that says how sure that is.
+
+import { Panel, byId, el } from "../dom.js";
+import { getJson } from "../live.js";
+import { t } from "../texts.js";
+
+export class Advice {
+  constructor(page) {
+    this.page = page;
+    this.panel = new Panel(byId("advice"));
+    this.found = null;
+    this.of = null;
+    this.fetching = false;
+  }
+
+  draw() {
+    const { view } = this.page;
+    if (view === null) return;
+    const of = learnedFrom(view);
+    if (of !== this.of && !this.fetching) this.load(of);
+    this.panel.show([this.found, of === this.of], () => this.build(of === this.of));
+  }
+
+  async load(of) {
+    this.fetching = true;
+    const { status, body } = await getJson(`${this.page.base}/advice`);
+    this.fetching = false;
+    if (status !== 200) {
+      setTimeout(() => this.draw(), 3000); // the connection's banner says why
+      return;
+    }
+    this.of = of;
+    this.found = body;
+    this.draw();
+  }
+
+  build(current) {
+    const heading = el("h2", { text: t("operator.advice") });
+    if (this.found === null) return [heading, el("p", { class: "hint", text: t("operator.loading") })];
+    const stale = current ? null : el("p", { class: "hint", text: t("operator.computing") });
+    if (!this.found.available) return [heading, el("p", { text: this.found.why }), stale];
+    return [
+      heading,
+      el("dl", { class: "advised" }, this.found.policy.filter((row) => !row.fixed).map((row) =>
+        el("div", {}, el("dt", { text: row.name }), el("dd", { text: row.text })))),
+      el("p", { class: "verdict", text: this.found.verdict }),
+      el("ul", { class: "remarks" }, (this.found.remarks ?? []).map((remark) => el("li", { text: remark }))),
+      stale,
+    ];
+  }
+}
+
+/** What the learner has heard: advice and plots change only with it. */
+export function learnedFrom(view) {
+  const heard = view.trials.filter((trial) => trial.outcome !== null || trial.answered);
+  return JSON.stringify(heard.map((trial) => [trial.number, trial.status, trial.outcome, trial.choice, trial.strength, trial.learned]));
+}
