@@ -1,0 +1,117 @@
+"""Hyperparameters of a preference process, chosen anew after every comparison.
+
+Two choices: `PlainFit`, one length scale for all coordinates, by Laplace evidence times a weak
+prior; and `PairwiseFit`, BoTorch's PairwiseGP with its own kernel (one length scale per coordinate
+unless told otherwise), priors and optimiser, started from the last hyperparameters.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from benchmarks.peers.advice.preference_process import Hyperparameters, PreferenceProcess
+from sfihilo.history import FloatArray, IntArray
+
+_LENGTHS = np.geomspace(0.15, 2.0, 10)
+_VARIANCES = np.geomspace(0.5, 128.0, 9)
+_USUAL_LENGTH, _LENGTH_SPREAD = 0.5, 0.6
+_USUAL_VARIANCE, _VARIANCE_SPREAD = 8.0, 1.5
+
+
+class Fit(Protocol):
+    """Chooses hyperparameters given comparisons."""
+
+    def __call__(self, points: FloatArray, pairs: IntArray) -> PreferenceProcess: ...
+
+
+@dataclass
+class PlainFit:
+    """The best place of a grid, reached step by step from that of the last call."""
+
+    place: tuple[int, int] = (5, 4)
+
+    def __call__(self, points: FloatArray, pairs: IntArray) -> PreferenceProcess:
+        found: dict[tuple[int, int], tuple[float, PreferenceProcess]] = {}
+        while True:
+            for place in self._around():
+                if place not in found:
+                    found[place] = self._evaluated(place, points, pairs)
+            best = max(found, key=lambda place: found[place][0])
+            if best == self.place:
+                return found[best][1]
+            self.place = best
+
+    def _around(self) -> list[tuple[int, int]]:
+        length, variance = self.place
+        return [
+            (i, j)
+            for i in range(max(length - 1, 0), min(length + 2, len(_LENGTHS)))
+            for j in range(max(variance - 1, 0), min(variance + 2, len(_VARIANCES)))
+        ]
+
+    @staticmethod
+    def _evaluated(
+        place: tuple[int, int], points: FloatArray, pairs: IntArray
+    ) -> tuple[float, PreferenceProcess]:
+        length, variance = float(_LENGTHS[place[0]]), float(_VARIANCES[place[1]])
+        hyper = Hyperparameters(np.full(points.shape[1], length), variance)
+        process = PreferenceProcess(points, pairs, hyper)
+        prior = -0.5 * (np.log(length / _USUAL_LENGTH) / _LENGTH_SPREAD) ** 2
+        prior -= 0.5 * (np.log(variance / _USUAL_VARIANCE) / _VARIANCE_SPREAD) ** 2
+        return process.laplace.evidence + float(prior), process
+
+
+@dataclass
+class PairwiseFit:
+    """BoTorch's PairwiseGP; `bounds` gives one length scale and a variance within limits."""
+
+    iterations: int = 6  # per answer: warm starts make few enough
+    bounds: tuple[tuple[float, float], tuple[float, float]] | None = None
+    failed: int = 0
+    _kernel: Any = field(default=None, repr=False)
+
+    def __call__(self, points: FloatArray, pairs: IntArray) -> PreferenceProcess:
+        import torch  # type: ignore[import-not-found]
+        from botorch.exceptions.errors import (  # type: ignore[import-not-found]
+            ModelFittingError,
+        )
+        from botorch.fit import fit_gpytorch_mll  # type: ignore[import-not-found]
+        from botorch.models.pairwise_gp import (  # type: ignore[import-not-found]
+            PairwiseGP,
+            PairwiseLaplaceMarginalLogLikelihood,
+        )
+
+        if self._kernel is None and self.bounds is not None:
+            self._kernel = _bounded_kernel(*self.bounds)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = PairwiseGP(torch.tensor(points), torch.tensor(pairs), covar_module=self._kernel)
+            likelihood = PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model)
+            try:
+                options = {"options": {"maxiter": self.iterations}}
+                fit_gpytorch_mll(likelihood, optimizer_kwargs=options)
+            except ModelFittingError:
+                self.failed += 1  # BoTorch has put the first hyperparameters back
+        self._kernel = model.covar_module
+        lengths = self._kernel.base_kernel.lengthscale.detach().numpy().ravel()
+        hyper = Hyperparameters(
+            np.broadcast_to(lengths, points.shape[1:]).copy(),
+            float(self._kernel.outputscale.detach()),
+        )
+        return PreferenceProcess(points, pairs, hyper)
+
+
+def _bounded_kernel(lengths: tuple[float, float], variances: tuple[float, float]) -> Any:
+    """One length scale; both hyperparameters within limits (EUBO-LineCoSpar's own kernel)."""
+    from gpytorch.constraints import Interval  # type: ignore[import-not-found]
+    from gpytorch.kernels import RBFKernel, ScaleKernel  # type: ignore[import-not-found]
+
+    base = RBFKernel(lengthscale_constraint=Interval(*lengths)).double()
+    base.lengthscale = 0.25
+    kernel = ScaleKernel(base, outputscale_constraint=Interval(*variances)).double()
+    kernel.outputscale = 5.0
+    return kernel
