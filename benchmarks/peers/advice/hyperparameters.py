@@ -1,4 +1,4 @@
-"""Hyperparameters of a preference process, chosen anew after every comparison.
+"""Hyperparameters of a preference process, chosen anew after comparisons.
 
 Two choices: `PlainFit`, one length scale for all coordinates, by Laplace evidence times a weak
 prior; and `PairwiseFit`, BoTorch's PairwiseGP with its own kernel (one length scale per coordinate
@@ -69,12 +69,25 @@ class PlainFit:
 class PairwiseFit:
     """BoTorch's PairwiseGP; `bounds` gives one length scale and a variance within limits."""
 
-    iterations: int = 6  # per answer: warm starts make few enough
+    iterations: int = 6  # per fit: warm starts make few enough
+    often: int = 20  # a fit after every answer until then, and after every fourth from then on
     bounds: tuple[tuple[float, float], tuple[float, float]] | None = None
     failed: int = 0
     _kernel: Any = field(default=None, repr=False)
+    _dimension: int = 0
 
     def __call__(self, points: FloatArray, pairs: IntArray) -> PreferenceProcess:
+        if self._kernel is not None and len(pairs) > self.often and len(pairs) % 4:
+            return PreferenceProcess(points, pairs, self._hyper())
+        self._fit(points, pairs)
+        return PreferenceProcess(points, pairs, self._hyper())
+
+    def _hyper(self) -> Hyperparameters:
+        lengths = self._kernel.base_kernel.lengthscale.detach().numpy().ravel()
+        whole = np.broadcast_to(lengths, (self._dimension,)).copy()
+        return Hyperparameters(whole, float(self._kernel.outputscale.detach()))
+
+    def _fit(self, points: FloatArray, pairs: IntArray) -> None:
         import torch  # type: ignore[import-not-found]
         from botorch.exceptions.errors import (  # type: ignore[import-not-found]
             ModelFittingError,
@@ -85,6 +98,7 @@ class PairwiseFit:
             PairwiseLaplaceMarginalLogLikelihood,
         )
 
+        self._dimension = points.shape[1]
         if self._kernel is None and self.bounds is not None:
             self._kernel = _bounded_kernel(*self.bounds)
         with warnings.catch_warnings():
@@ -97,12 +111,6 @@ class PairwiseFit:
             except ModelFittingError:
                 self.failed += 1  # BoTorch has put the first hyperparameters back
         self._kernel = model.covar_module
-        lengths = self._kernel.base_kernel.lengthscale.detach().numpy().ravel()
-        hyper = Hyperparameters(
-            np.broadcast_to(lengths, points.shape[1:]).copy(),
-            float(self._kernel.outputscale.detach()),
-        )
-        return PreferenceProcess(points, pairs, hyper)
 
 
 def _bounded_kernel(lengths: tuple[float, float], variances: tuple[float, float]) -> Any:
