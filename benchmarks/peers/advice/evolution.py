@@ -31,7 +31,8 @@ class EvolutionSeeker:
     _round: int = 0
 
     def __post_init__(self) -> None:
-        from cmaes import CMA  # the tables of results do without it
+        # The tables of results do without it.
+        from cmaes import CMA  # type: ignore[import-untyped]
 
         self.search = CMA(
             mean=np.full(self.dimension, 0.5),
@@ -67,4 +68,4 @@ class EvolutionSeeker:
             if self.best is None:
                 raise ValueError("advise: expected at least one execution, got none")
             return self.best[1]
-        return np.clip(self.search.mean, 0, 1)
+        return np.asarray(np.clip(self.search.mean, 0, 1))

@@ -73,7 +73,7 @@ class OutcomesSeeker(SettingsSeeker):
             belief = self.forward.at(policies)
             drawn = belief.mean[:, None] + np.sqrt(belief.variance)[:, None] * normals
             flat = np.clip(drawn, 0, 1).reshape(-1, outcomes).astype(float)
-            return value(flat).reshape(len(policies), _DRAWS).mean(axis=1)
+            return np.asarray(value(flat).reshape(len(policies), _DRAWS).mean(axis=1))
 
         pool = np.vstack([rng.uniform(size=(_POOL, self.dimension)), visited])
         scores = expected(pool)

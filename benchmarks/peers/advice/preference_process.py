@@ -15,6 +15,7 @@ Notation
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,7 +64,7 @@ class PreferenceProcess:
         return np.asarray(self.hyper.variance * np.exp(-0.5 * np.maximum(square, 0)))
 
     def _contrast(self, kernel: FloatArray) -> FloatArray:
-        return (kernel[..., self.pairs[:, 0]] - kernel[..., self.pairs[:, 1]]) / _ROOT
+        return np.asarray(kernel[..., self.pairs[:, 0]] - kernel[..., self.pairs[:, 1]]) / _ROOT
 
     @cached_property
     def laplace(self) -> Laplace:
@@ -177,7 +178,7 @@ class BestOfTwo:
             - 2 * prior_slope
             + 2 * self.explained @ explained_slopes
         )
-        spread = float(np.sqrt(max(square, 1e-10)))
+        spread = math.sqrt(max(float(square), 1e-10))
         ratio = float((mean - self._previous_mean) / spread)
         density = float(np.exp(-0.5 * ratio**2) / np.sqrt(2 * np.pi))
         value = mean * ndtr(ratio) + self._previous_mean * ndtr(-ratio) + spread * density
@@ -194,10 +195,9 @@ def climb(
         return -value, -slope
 
     bounds = [(0.0, 1.0)] * starts.shape[1]
-    options = {"maxiter": 40}
     climbed = [
         scipy.optimize.minimize(
-            loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+            loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40}
         )
         for start in starts
     ]
