@@ -64,7 +64,7 @@ class PreferenceProcess:
         return np.asarray(self.hyper.variance * np.exp(-0.5 * np.maximum(square, 0)))
 
     def _contrast(self, kernel: FloatArray) -> FloatArray:
-        return np.asarray(kernel[..., self.pairs[:, 0]] - kernel[..., self.pairs[:, 1]]) / _ROOT
+        return np.asarray((kernel[..., self.pairs[:, 0]] - kernel[..., self.pairs[:, 1]]) / _ROOT)
 
     @cached_property
     def laplace(self) -> Laplace:
