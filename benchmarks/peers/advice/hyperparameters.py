@@ -1,8 +1,8 @@
 """Hyperparameters of a preference process, chosen anew after comparisons.
 
 Two choices: `PlainFit`, one length scale for all coordinates, by Laplace evidence times a weak
-prior; and `PairwiseFit`, BoTorch's PairwiseGP with its own kernel (one length scale per coordinate
-unless told otherwise), priors and optimiser, started from the last hyperparameters.
+prior; and `PairwiseFit`, BoTorch's PairwiseGP with its own kernel (one length scale per
+coordinate), priors and optimiser, started from the last hyperparameters.
 """
 
 from __future__ import annotations
@@ -67,11 +67,10 @@ class PlainFit:
 
 @dataclass
 class PairwiseFit:
-    """BoTorch's PairwiseGP; `bounds` gives one length scale and a variance within limits."""
+    """BoTorch's PairwiseGP with its own kernel and priors."""
 
     iterations: int = 6  # per fit: warm starts make few enough
     often: int = 20  # a fit after every answer until then, and after every fourth from then on
-    bounds: tuple[tuple[float, float], tuple[float, float]] | None = None
     failed: int = 0
     _kernel: Any = field(default=None, repr=False)
     _dimension: int = 0
@@ -99,8 +98,6 @@ class PairwiseFit:
         )
 
         self._dimension = points.shape[1]
-        if self._kernel is None and self.bounds is not None:
-            self._kernel = _bounded_kernel(*self.bounds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = PairwiseGP(torch.tensor(points), torch.tensor(pairs), covar_module=self._kernel)
@@ -111,15 +108,3 @@ class PairwiseFit:
             except ModelFittingError:
                 self.failed += 1  # BoTorch has put the first hyperparameters back
         self._kernel = model.covar_module
-
-
-def _bounded_kernel(lengths: tuple[float, float], variances: tuple[float, float]) -> Any:
-    """One length scale; both hyperparameters within limits (EUBO-LineCoSpar's own kernel)."""
-    from gpytorch.constraints import Interval  # type: ignore[import-not-found]
-    from gpytorch.kernels import RBFKernel, ScaleKernel  # type: ignore[import-not-found]
-
-    base = RBFKernel(lengthscale_constraint=Interval(*lengths)).double()
-    base.lengthscale = 0.25
-    kernel = ScaleKernel(base, outputscale_constraint=Interval(*variances)).double()
-    kernel.outputscale = 5.0
-    return kernel

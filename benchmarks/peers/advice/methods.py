@@ -16,8 +16,6 @@ from sfihilo.study.design.conditions import learner_settings
 from sfihilo.study.design.panels import BEST, GLOBAL_PAIRS, RANDOM
 from sfihilo.study.run.advice_gap import LearnerSeeker, Seeker, policy_dimension
 
-LINE_BOUNDS = ((0.1, 2.0), (1.0, 100.0))  # of the authors of EUBO-LineCoSpar
-
 
 @dataclass(frozen=True)
 class Method:
@@ -61,8 +59,7 @@ def _eubo_outcomes_plain(person: Person) -> Seeker:
 
 
 def _line(person: Person) -> Seeker:
-    fit = PairwiseFit(bounds=LINE_BOUNDS)
-    return LineSeeker(_dimension(person), person.seed("peer"), fit)
+    return LineSeeker(_dimension(person), person.seed("peer"), PairwiseFit())
 
 
 def _line_plain(person: Person) -> Seeker:
