@@ -72,7 +72,7 @@ bench: setup ## time the learner and a sample of the study; figures also go to b
 	$(PYTHON) -m benchmarks.study_time
 	$(PYTHON) -m benchmarks.publish
 
-bench-peers: setup ## the learner beside its peers, which get their own .venv-peers
+bench-peers: setup ## the learner beside its peers, which get their own .venv-peers (docs/peers.md: the advice)
 	benchmarks/peers/setup
 	$(PYTHON) -m benchmarks.peers
 	$(PYTHON) -m benchmarks.publish

@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmarks import tables
 from benchmarks.clock import ROOT
+from benchmarks.peers.advice.page import advice_text
 from benchmarks.study_time import study_took_text
 
 
@@ -40,6 +41,7 @@ def write_pages(figures: dict[str, Any], results: Path, docs: Path) -> None:
         ("speed.md", "peers"): tables.peers_headlines_text(figures),
         ("peers.md", "times"): tables.peer_times_text(figures),
         ("peers.md", "results"): tables.peer_results_text(results / "peers"),
+        ("peers.md", "advice"): advice_text(results),
     }
     for (page, part), text in parts.items():
         if text:

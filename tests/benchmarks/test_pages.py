@@ -205,6 +205,7 @@ def test_page_parts_without_figures_stay_as_they_are(tmp_path: Path) -> None:
         ("speed.md", "peers"),
         ("peers.md", "times"),
         ("peers.md", "results"),
+        ("peers.md", "advice"),
     ],
 )
 def test_generated_part_of_a_page_is_replaced(page: str, part: str, tmp_path: Path) -> None:

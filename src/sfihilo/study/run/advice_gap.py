@@ -75,10 +75,15 @@ def run_advice_unit(unit: Unit) -> pd.DataFrame:
     return advice_curve(simulated_user(unit), seeker, at)
 
 
-def advice_curve(user: SimulatedUser, seeker: Seeker, at: Sequence[int]) -> pd.DataFrame:
-    """Let the seeker ask this person max(at) comparisons; measure its advice after each of `at`."""
+def advice_curve(
+    user: SimulatedUser, seeker: Seeker, at: Sequence[int], best: float | None = None
+) -> pd.DataFrame:
+    """Let the seeker ask this person max(at) comparisons; measure its advice after each of `at`.
+
+    best: that of `best_reachable`, where it is already known.
+    """
     dimension = policy_dimension(user)
-    best = best_reachable(user)[0]
+    best = best_reachable(user)[0] if best is None else best
     middle = clean_reward(user, np.full(dimension, 0.5))[0]
     previous: Experience | None = None
     asked: list[float] = []
