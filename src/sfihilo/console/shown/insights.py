@@ -10,7 +10,7 @@ from sfihilo.experiment import Advice, Record, Session
 from sfihilo.experiment.insight import answer_course, best_ranges, drives, outcome_courses
 from sfihilo.experiment.output.advice import advise, preference_rows
 from sfihilo.experiment.output.digits import percent, physical_unit
-from sfihilo.experiment.session.decide import require_functions
+from sfihilo.experiment.session.requirements import require_functions
 from sfihilo.experiment.session.rounds import used_answers
 from sfihilo.recommendation import NothingLearnedError
 

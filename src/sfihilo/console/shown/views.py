@@ -15,9 +15,9 @@ from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output.digits import physical, physical_unit, policy_words, with_unit
 from sfihilo.experiment.output.tables import trials_table
 from sfihilo.experiment.record.answers import all_answers, strength_word
-from sfihilo.experiment.session.decide import require_reachable
-from sfihilo.experiment.record.kept import last_policy
 from sfihilo.experiment.record.fold import redo_target, undo_target
+from sfihilo.experiment.record.kept import last_policy
+from sfihilo.experiment.session.requirements import require_reachable
 from sfihilo.experiment.session.rounds import used_answers
 
 GOALS = ["understand", "best"]
