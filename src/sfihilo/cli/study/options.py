@@ -122,6 +122,9 @@ class UnitOptions:
     panels: Annotated[
         list[str] | None, typer.Argument(metavar="[PANEL]...", help="Panels; all if none is named.")
     ] = None
+    condition: Annotated[
+        list[str] | None, typer.Option(help="Only this condition of the panels, by its name.")
+    ] = None
     scale: Annotated[ScaleName, typer.Option(help="Size of the study.")] = ScaleName.paper
     preset: PresetOption = PresetName.paper
     users: Annotated[int | None, typer.Option(min=1, help="Number of users.")] = None
@@ -162,14 +165,18 @@ class UnitOptions:
     def rows(self) -> tuple[list[Row], tuple[str, ...]]:
         """The rows of the panels, with a user's own rules and reward, and where these lie."""
         rows = for_preset(panel_rows(self.panels or []), self.preset.value)
+        names = sorted({row.condition.name for row in rows})
+        if unknown := sorted(set(self.condition or ()) - set(names)):
+            raise ValueError(f"--condition: expected some of {', '.join(names)}, got {unknown}")
+        rows = [row for row in rows if not self.condition or row.condition.name in self.condition]
         search_path: tuple[str, ...] = (os.getcwd(),)
-        names = []
+        rules = []
         for name in self.rule or ():
             plugin = resolve_rule(name, search_path)
-            names.append(plugin.name)
+            rules.append(plugin.name)
             search_path = plugin.search_path
-        if names:
-            rows = with_rules(rows, names)
+        if rules:
+            rows = with_rules(rows, rules)
         if self.reward is not None:
             outcome_dims = {row.condition.visible for row in rows}
             plugin = resolve_reward(self.reward, search_path, outcome_dims)

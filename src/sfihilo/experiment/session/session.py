@@ -168,8 +168,8 @@ class Session:
 
         def same(stored: Event) -> bool:
             wanted = self._log.record.space.complete(policy)
-            given = (stored.kind, stored.body["policy"], stored.body["why"])
-            return given == ("suggested", wanted, why)
+            given = stored.body.get("policy"), stored.body.get("why")
+            return stored.kind == "suggested" and given == (wanted, why)
 
         def decision(record: Record) -> Draft:
             wanted = decide.suggestion(record, policy)
