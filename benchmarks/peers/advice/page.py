@@ -1,8 +1,9 @@
 """`python -m benchmarks.peers.advice.page`: the tables of the advice for docs/peers.md.
 
-Rows come from results/peers/advice-*.csv (peers) and results/advice/*.csv (our own rules), both
-with the columns shape, method, user, query, gap, asked. A method is measured on the people that
-it has finished; every comparison is paired over the people that both methods have finished.
+Rows come from results/peers/advice-*.csv (peers), results/advice/*.csv (our own rules run by
+`benchmarks.peers.advice`) and the study's panel "advice" in results/advice (the same rules on the
+same people, study seed 990017), with the columns shape, method, user, query, gap, asked. A method
+is measured on the people that it has finished; every comparison is paired over the people that both methods have finished.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from benchmarks.clock import ROOT
 from benchmarks.peers.advice.methods import METHODS
 from benchmarks.tables import table
 from sfihilo.study.analysis.statistics import holm, paired_test
+from sfihilo.study.design.panels import BEST, GLOBAL_PAIRS, RANDOM
+from sfihilo.study.run.store import read_results
 
 COLUMNS = ("shape", "method", "user", "query", "gap", "asked")
 OWN = "best"
+SHAPES, LONGEST = ("4x4", "4x6"), 60  # what peers were run on
 
 
 class Difference(NamedTuple):
@@ -38,7 +42,7 @@ def read_rows(results: Path) -> pd.DataFrame:
     """All rows of the untouched people; files with other columns are not of this kind."""
     paths = [*sorted((results / "peers").glob("advice-*.csv"))]
     paths += sorted((results / "advice").glob("*.csv"))
-    parts = [pd.DataFrame(columns=list(COLUMNS))]
+    parts = [pd.DataFrame(columns=list(COLUMNS)), panel_rows(results / "advice")]
     for path in paths:
         rows = pd.read_csv(path)
         if "-seed" not in path.stem and set(COLUMNS) <= set(rows.columns):
@@ -52,6 +56,21 @@ def read_rows(results: Path) -> pd.DataFrame:
             f"got two of {first['shape']}, {first['method']}, user {first['user']}"
         )
     return found
+
+
+def panel_rows(folder: Path) -> pd.DataFrame:
+    """Our own rules' rows of the study's panel "advice", as far as peers have such a shape."""
+    if not any(folder.glob("*/*.parquet")):
+        return pd.DataFrame(columns=list(COLUMNS))
+    stored = read_results(folder)
+    names = {"advice_gap": "gap", "asked_reward": "asked"}
+    keys = ["condition", "rule", "user", "query"]
+    wide = stored[stored["metric"].isin(names)].pivot(index=keys, columns="metric", values="value")
+    rows = wide.rename(columns=names).reset_index()
+    rows["shape"] = rows["condition"].str.removeprefix("advice")
+    rows["method"] = rows["rule"].map({BEST: "best", GLOBAL_PAIRS: "understand", RANDOM: "random"})
+    kept = rows["shape"].isin(SHAPES) & rows["query"].le(LONGEST) & rows["user"].ge(1)
+    return rows.loc[kept, list(COLUMNS)]
 
 
 def ordered(methods: Iterable[str]) -> list[str]:

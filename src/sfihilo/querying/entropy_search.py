@@ -96,13 +96,14 @@ def information_about_winner(
     scaled = (draws.outcomes[:, candidates] / noise.astype(np.float32)).transpose(1, 0, 2)
     squares = np.einsum("cjo,cjo->cj", scaled, scaled)
     distance = squares[:, :, None] + squares[:, None] - 2 * scaled @ scaled.transpose(0, 2, 1)
-    alike = np.exp(-0.25 * np.maximum(distance, 0))  # (candidates, J, J)
     expected = np.zeros(len(candidates))
-    for answer in answer_probabilities(draws.margins[:, candidates].T, cuts):
-        left = alike @ (answer[:, :, None] * wins)  # sum_i W_ji [k_i = k], (candidates, J, winners)
-        # A draw is as probable as itself: no row is empty but by underflow.
-        left /= np.maximum(left.sum(axis=2, keepdims=True), np.float32(_LEAST))
-        expected += (answer * _entropy(left)).mean(axis=1)
+    with np.errstate(under="ignore"):  # a draw that is ruled out has the weight zero
+        alike = np.exp(-0.25 * np.maximum(distance, 0))  # (candidates, J, J)
+        for answer in answer_probabilities(draws.margins[:, candidates].T, cuts):
+            left = alike @ (answer[:, :, None] * wins)  # sum_i W_ji [k_i = k], per winner
+            # A draw is as probable as itself: no row is empty but by underflow.
+            left /= np.maximum(left.sum(axis=2, keepdims=True), np.float32(_LEAST))
+            expected += (answer * _entropy(left)).mean(axis=1)
     return np.asarray(_entropy(wins.mean(axis=0)) - expected)
 
 

@@ -7,8 +7,10 @@ size.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import suppress
 from typing import Any
 
 from sfihilo.console.config import Config
@@ -19,6 +21,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+DRAIN_SECONDS, DRAIN_LIMITS = 1.0, 4  # what is read of a refused body, in body limits
 MOST_DIGITS = 12  # of a content length
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 POLICY = (
@@ -68,6 +71,7 @@ class Security:
             self._content(scope, headers)
             await self._app(scope, _limited(receive, self._config.body_limit), sending)
         except Refused as refused:
+            await _drain(receive, DRAIN_LIMITS * self._config.body_limit)
             await _refuse(sending, refused)
 
     def _host(self, headers: list[tuple[str, str]]) -> str:
@@ -153,6 +157,21 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return sending
+
+
+async def _drain(receive: Receive, limit: int) -> None:
+    """Read what is left of a body, up to a limit.
+
+    Closing a connection with unread bytes resets it, and the response may be lost on the way.
+    """
+    received = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while received <= limit:
+                message = await receive()
+                received += len(message.get("body", b""))
+                if message["type"] != "http.request" or not message.get("more_body"):
+                    return
 
 
 async def _refuse(send: Send, refused: Refused) -> None:

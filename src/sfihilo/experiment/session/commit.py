@@ -7,7 +7,8 @@ history that it was decided on; the record is always what the log holds, in the 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import RLock
 
@@ -243,6 +244,19 @@ class SessionLog:
         if self.record.interrupted:
             self.append(decide.resumed(self.record), None, actor)
         return self.record
+
+    @contextmanager
+    def expecting(self, last: int | str | None, key: str | None) -> Iterator[Record]:
+        """Hold the session: in the block, an event is written only after the event `last`."""
+        with self.lock:
+            record = self.refresh()
+            self.last_expected = None if last is None else self.number_of(last)
+            try:
+                if not self.knows(key):
+                    self.require_expected()
+                yield record
+            finally:
+                self.last_expected = None
 
     def require_expected(self) -> None:
         """Raise if the caller knows the session only up to an earlier event."""

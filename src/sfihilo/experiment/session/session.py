@@ -6,8 +6,8 @@ returned is on the disk. With a `key`, repeating a call does nothing twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from sfihilo import State
     from sfihilo.experiment.output.tables import Table
     from sfihilo.settings import Goal
+
+Key = str | None  # identifies a request: repeating it does nothing twice
+Actor = str | None  # who did it
 
 
 class Session:
@@ -68,7 +71,7 @@ class Session:
         log: Log,
         session: str,
         snapshots: Snapshots,
-        actor: str | None = None,
+        actor: Actor = None,
         functions: Iterable[Callable[..., bool]] = (),
     ) -> None:
         self.id = session
@@ -96,15 +99,12 @@ class Session:
     @property
     def events(self) -> tuple[Event, ...]:
         """The whole log of this session."""
-        with self._lock:
-            self._log.refresh()
-            return tuple(self._log.events)
+        return self.reading()[1]
 
     @property
     def state(self) -> State:
         """The learner as it is now."""
-        with self._lock:
-            return self._proposer.state(self._log.refresh())
+        return self.learned()[1]
 
     def reading(self) -> tuple[Record, tuple[Event, ...]]:
         """The record and the events that it is made of, read at one moment."""
@@ -117,24 +117,17 @@ class Session:
             record = self._log.refresh()
             return record, self._proposer.state(record)
 
-    @contextmanager
-    def expecting(self, last: int | str | None = None, key: str | None = None) -> Iterator[Record]:
+    def expecting(
+        self, last: int | str | None = None, key: Key = None
+    ) -> AbstractContextManager[Record]:
         """Hold the session; what is done in the block is written only after this last event.
 
         `last` is the number or the hash of the last event that the caller has seen. OvertakenError
         is raised if there is a later one, unless `key` identifies an event: a retry is answered.
         """
-        with self._lock:
-            record = self._log.refresh()
-            self._log.last_expected = None if last is None else self._log.number_of(last)
-            try:
-                if not self._log.knows(key):
-                    self._log.require_expected()
-                yield record
-            finally:
-                self._log.last_expected = None
+        return self._log.expecting(last, key)
 
-    def ask(self, *, key: str | None = None, actor: str | None = None) -> Trial:
+    def ask(self, *, key: Key = None, actor: Actor = None) -> Trial:
         """The trial to do now: the one that is not over, or a new one, stored before shown.
 
         Ends a break; the last condition is then walked again first. Raises UnsafePolicyError if the
@@ -157,12 +150,7 @@ class Session:
             return self._log.trial_of(self._log.write(decision, key, actor))
 
     def suggest(
-        self,
-        policy: Mapping[str, float],
-        *,
-        why: str = "",
-        key: str | None = None,
-        actor: str | None = None,
+        self, policy: Mapping[str, float], *, why: str = "", key: Key = None, actor: Actor = None
     ) -> Trial:
         """A trial with the operator's own policy; the learner learns from it as from any other."""
 
@@ -178,9 +166,7 @@ class Session:
 
         return self._log.new_trial(decision, same, key, actor)
 
-    def repeat(
-        self, trial: Trial | int, *, key: str | None = None, actor: str | None = None
-    ) -> Trial:
+    def repeat(self, trial: Trial | int, *, key: Key = None, actor: Actor = None) -> Trial:
         """A trial with the policy of an earlier one, to see how consistent the person is."""
         number = trial_number(trial)
 
@@ -191,9 +177,7 @@ class Session:
 
         return self._log.new_trial(decision, lambda e: e.body.get("repeats") == number, key, actor)
 
-    def start(
-        self, trial: Trial | int, *, key: str | None = None, actor: str | None = None
-    ) -> Trial:
+    def start(self, trial: Trial | int, *, key: Key = None, actor: Actor = None) -> Trial:
         """Note that the policy is being applied: from now on the device may be there."""
         decision = partial(decide.started, number=trial_number(trial))
         return self._log.continue_trial(decision, key, actor)
@@ -203,8 +187,8 @@ class Session:
         trial: Trial | int,
         outcome: Mapping[str, float | None] | None,
         *,
-        key: str | None = None,
-        actor: str | None = None,
+        key: Key = None,
+        actor: Actor = None,
     ) -> Trial:
         """The measured outcome in physical units; None where it could not be measured.
 
@@ -221,8 +205,8 @@ class Session:
         choice: Choice | None,
         strength: int | None = None,
         *,
-        key: str | None = None,
-        actor: str | None = None,
+        key: Key = None,
+        actor: Actor = None,
     ) -> Trial:
         """The person's answer: "new", "previous", "same", or None for "cannot say".
 
@@ -242,8 +226,8 @@ class Session:
         why: str,
         *,
         pain: bool = False,
-        key: str | None = None,
-        actor: str | None = None,
+        key: Key = None,
+        actor: Actor = None,
     ) -> Trial:
         """End a trial early; what was not measured or answered stays missing.
 
@@ -258,8 +242,8 @@ class Session:
         why: str,
         *,
         pain: bool = False,
-        key: str | None = None,
-        actor: str | None = None,
+        key: Key = None,
+        actor: Actor = None,
     ) -> Trial:
         """Refuse a policy before it is applied; its neighbourhood is avoided for a while.
 
@@ -269,9 +253,7 @@ class Session:
         decision = partial(decide.vetoed, number=trial_number(trial), why=why, pain=pain)
         return self._log.change_trial(decision, key, actor)
 
-    def lift(
-        self, trial: Trial | int, why: str, *, key: str | None = None, actor: str | None = None
-    ) -> Trial:
+    def lift(self, trial: Trial | int, why: str, *, key: Key = None, actor: Actor = None) -> Trial:
         """End a veto because of pain: policies near this trial may be proposed again."""
         decision = partial(decide.lifted, number=trial_number(trial), why=why)
         return self._log.change_trial(decision, key, actor)
@@ -284,8 +266,8 @@ class Session:
         outcome: Any = UNCHANGED,
         choice: Any = UNCHANGED,
         strength: int | None = None,
-        key: str | None = None,
-        actor: str | None = None,
+        key: Key = None,
+        actor: Actor = None,
     ) -> Trial:
         """Correct an outcome or an answer; the record keeps both, the learner uses the new one.
 
@@ -302,13 +284,13 @@ class Session:
         return self._log.change_trial(decision, key, actor, self._named)
 
     def withdraw(
-        self, trial: Trial | int, why: str, *, key: str | None = None, actor: str | None = None
+        self, trial: Trial | int, why: str, *, key: Key = None, actor: Actor = None
     ) -> Trial:
         """Take the data of a trial out (a loose sensor); the trial itself stays in the record."""
         decision = partial(decide.withdrawn, number=trial_number(trial), why=why)
         return self._log.change_trial(decision, key, actor)
 
-    def undo(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Event:
+    def undo(self, why: str = "", *, key: Key = None, actor: Actor = None) -> Event:
         """Take the last action back; returns the event that no longer counts.
 
         Undo changes the record, not the device: everywhere it may have been, it may still be. What
@@ -316,17 +298,12 @@ class Session:
         """
         return self._log.correct("withdrawn", why, key, actor)
 
-    def redo(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Event:
+    def redo(self, why: str = "", *, key: Key = None, actor: Actor = None) -> Event:
         """Restore the action that was undone last; returns the event that counts again."""
         return self._log.correct("redone", why, key, actor)
 
     def place(
-        self,
-        policy: Mapping[str, float],
-        *,
-        why: str = "",
-        key: str | None = None,
-        actor: str | None = None,
+        self, policy: Mapping[str, float], *, why: str = "", key: Key = None, actor: Actor = None
     ) -> Record:
         """State where the device is now, after it was set by hand or when the record is unsure.
 
@@ -334,22 +311,20 @@ class Session:
         """
         return self._log.change_session(partial(decide.placed, policy=policy, why=why), key, actor)
 
-    def interrupt(
-        self, why: str = "", *, key: str | None = None, actor: str | None = None
-    ) -> Record:
+    def interrupt(self, why: str = "", *, key: Key = None, actor: Actor = None) -> Record:
         """The person stops, for minutes or days."""
         return self._log.change_session(partial(decide.interrupted, why=why), key, actor)
 
-    def resume(self, *, key: str | None = None, actor: str | None = None) -> Record:
+    def resume(self, *, key: Key = None, actor: Actor = None) -> Record:
         """The person is back; with `reanchor`, the last condition is walked again first."""
         return self._log.change_session(decide.resumed, key, actor)
 
-    def note(self, text: str, *, key: str | None = None, actor: str | None = None) -> Record:
+    def note(self, text: str, *, key: Key = None, actor: Actor = None) -> Record:
         """Write something down."""
         return self._log.change_session(partial(decide.noted, text=text), key, actor)
 
     def set_goal(
-        self, goal: Goal, *, why: str = "", key: str | None = None, actor: str | None = None
+        self, goal: Goal, *, why: str = "", key: Key = None, actor: Actor = None
     ) -> Record:
         """What the queries are for from the next trial on: "understand" or "best".
 
@@ -357,7 +332,7 @@ class Session:
         """
         return self._log.change_session(partial(decide.goal_set, goal=goal, why=why), key, actor)
 
-    def close(self, why: str = "", *, key: str | None = None, actor: str | None = None) -> Record:
+    def close(self, why: str = "", *, key: Key = None, actor: Actor = None) -> Record:
         """End the session for good: it can be read, not continued."""
         return self._log.change_session(partial(decide.closed, why=why), key, actor)
 
@@ -377,10 +352,9 @@ class Session:
         Raises:
             NothingLearnedError: no comparison was learned from yet.
         """
-        with self._lock:
-            record = self._log.refresh()
-            require_functions(record)
-            return advise(record, self._proposer.state(record), feasible, compare_with)
+        record, state = self.learned()
+        require_functions(record)
+        return advise(record, state, feasible, compare_with)
 
     def prepare(self) -> None:
         """Compute the next query per possible answer in the background, once it is measured."""
@@ -401,9 +375,7 @@ class Session:
         return loop.run(self, apply, measure, choose, trials)
 
     def report(
-        self,
-        path: str | Path,
-        compare_with: Mapping[str, Mapping[str, float]] | None = None,
+        self, path: str | Path, compare_with: Mapping[str, Mapping[str, float]] | None = None
     ) -> Path:
         """Write one HTML page about the person: what to set, why, how sure, every trial."""
         from sfihilo.experiment.output.report import write_report
@@ -414,8 +386,7 @@ class Session:
         """One row per trial: what was set, when, who proposed it, how it ended."""
         from sfihilo.experiment.output.tables import trials_table
 
-        with self._lock:
-            return trials_table(self._log.refresh(), self._log.events)
+        return trials_table(*self.reading())
 
     def leave(self) -> None:
         """Stop what runs in the background; the session itself stays as it is."""
