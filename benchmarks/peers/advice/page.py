@@ -3,7 +3,8 @@
 Rows come from results/peers/advice-*.csv (peers), results/advice/*.csv (our own rules run by
 `benchmarks.peers.advice`) and the study's panel "advice" in results/advice (the same rules on the
 same people, study seed 990017), with the columns shape, method, user, query, gap, asked. A method
-is measured on the people that it has finished; every comparison is paired over the people that both methods have finished.
+is measured on the people that it has finished; every comparison is paired over the
+people that both methods have finished.
 """
 
 from __future__ import annotations

@@ -24,23 +24,23 @@ def advice_gap(results: Results) -> Figure:
     rows = [row for row in PANEL if results.curves(cell_of(row, BEST), "advice_gap").count]
     lines = -(-max(len(rows), 1) // _COLUMNS)
     with style.styled():
-        figure = style.new_figure(style.FULL_WIDTH, 2.1 * lines + 0.3)
-        panels = figure.subplots(lines, _COLUMNS, sharey=True, squeeze=False).ravel()
+        figure = style.new_figure(style.FULL_WIDTH, 2.2 * lines + 0.3)
+        panels = figure.subplots(lines, _COLUMNS, sharey=True, sharex=True, squeeze=False).ravel()
+        counts: list[int] = []
         for axes, row in zip(panels, rows, strict=False):
-            counts = []
             for rule, label, colour in _LINES:
                 curves = results.curves(cell_of(row, rule), "advice_gap")
                 if curves.count:
                     counts.append(curves.count)
                     mean_curve(axes, curves.queries, curves.values, colour=colour, label=label)
-            axes.set_title(row.label)
+            axes.set_title(row.label.replace(", ", ",\n"), fontsize=7)
             axes.set_xlabel("trials")
-            axes.set_ylim(0, None)
-            style.users_note(axes, users_text(counts))
+        panels[0].set_ylim(bottom=0)  # of all panels, once all curves are drawn
         for axes in panels[len(rows) :]:
             axes.set_visible(False)
         panels[0].set_ylabel("reward missed by the advice")
         if rows:
             handles, labels = panels[0].get_legend_handles_labels()
+            style.users_note(panels[0], users_text(counts))
             figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return figure
