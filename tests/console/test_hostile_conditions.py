@@ -1,4 +1,4 @@
-"""Stops and devices under hostile conditions: cut requests, a locked file, undo, other processes."""
+"""Stops and devices under hostile conditions: cut requests, a locked file, undo."""
 
 import socket
 import sqlite3
@@ -12,9 +12,11 @@ import httpx
 import pytest
 
 from sfihilo.console.access import auth
+from sfihilo.console.app_state import Console
+from sfihilo.console.config import Config
 from sfihilo.console.live import MOST_OF_ONE
 from sfihilo.experiment import Lab
-from tests.console.running import Running, act, create, measured, serving, until, view
+from tests.console.running import Running, act, create, measured, until, view
 from tests.console.test_device_link import Bench, attached, begun
 
 
@@ -186,8 +188,8 @@ def test_one_page_cannot_take_every_stream(
 def test_a_file_has_one_console_under_every_name(running: Running, tmp_path: Path) -> None:
     alias = tmp_path / "alias.db"
     alias.symlink_to(running.config.db)
-    with pytest.raises(ValueError, match="another console"), serving(alias):
-        pass
+    with pytest.raises(ValueError, match="another console"):
+        Console(Config(db=alias))
 
 
 def test_a_code_survives_a_full_disk(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
