@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event as Signal
+from threading import RLock
 from typing import Any
 
 from fastapi import Request
@@ -27,6 +28,7 @@ from sfihilo.experiment import Lab, LogError, Trial
 
 RETRY = 0.5  # seconds between attempts to record a stop
 STOP_PATIENCE = 5.0  # seconds that the answer to a stop waits for its recording
+MOST_STOPS = 2  # of one device at a time: one that hangs must not delay the stops of others
 
 
 class Console:
@@ -37,7 +39,7 @@ class Console:
         offered = [described_device(given) for given in config.devices]
         with ExitStack() as opened:
             self.lab = opened.enter_context(Lab(config.db))
-            self._lock = Lock(Path(f"{config.db}.console.lock"))
+            self._lock = Lock(Path(f"{config.db.resolve()}.console.lock"))  # also by another name
             opened.callback(self._lock.release)
             self.grants = Grants(Path(f"{config.db}.console.json"))
             opened.pop_all()  # from here on `close` ends them
@@ -52,6 +54,8 @@ class Console:
         self.demo = Demo(self, config.you) if config.demo else None
         self.unrecorded = self.sessions.unrecorded
         self._recording: dict[str, Future[str | None]] = {}  # the last stop of each session
+        self._halting: dict[str, list[Future[str | None]]] = {}  # stops of each device, not over
+        self._halts = RLock()
         self._ended = Signal()
         self.start_code = self.grants.start_code(config.by or "")
 
@@ -91,16 +95,29 @@ class Console:
                     return str(error)
                 continue
             self.unrecorded.pop(session, None)
-            self.devices.stop(session)
+            with suppress(RuntimeError):  # the console is closing, which stops every device
+                self._halt(session)
             self.live.touch(session)
             return problem
 
+    def _halt(self, session: str) -> Future[str | None]:
+        """Stop the device of a session in a thread; the future tells why it failed, if it did."""
+        with self._halts:
+            going = [each for each in self._halting.pop(session, []) if not each.done()]
+            if len(going) < MOST_STOPS:
+                going.append(self.sessions.stopping(lambda: self.devices.stop(session)))
+            self._halting[session] = going
+            return going[-1]
+
     async def stop(self, session: str, why: str, actor: str) -> dict[str, Any]:
         """Stop the device, then put the session on hold; never raises, never waits for a query."""
-        stopping = self.sessions.stopping(lambda: self.devices.stop(session))
-        if session not in self.unrecorded:  # else an earlier stop is still being written
+        last = self._recording.get(session)
+        earlier = session in self.unrecorded and last is not None and not last.done()
+        if not earlier:
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
             self.unrecorded[session] = stop_view(at, actor, why, recorded=False)
+        stopping = self._halt(session)  # after the mark, which refuses every later apply
+        if not earlier:
             self._recording[session] = self.sessions.recording(
                 lambda: self._hold(session, why, actor)
             )
@@ -121,6 +138,8 @@ async def _within(work: Future[str | None], otherwise: str) -> str | None:
         return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(work)), STOP_PATIENCE)
     except TimeoutError:
         return otherwise
+    except Exception as error:  # noqa: BLE001 - a stop is answered whatever happens
+        return f"{type(error).__name__}: {error}"
 
 
 def console_of(request: Request) -> Console:

@@ -23,6 +23,7 @@ from sfihilo.experiment import (
     UnsafePolicyError,
 )
 
+PARTICIPANT = "/api/participant"  # how the routes of a participant's page begin
 WORDS = {401: "unknown", 403: "forbidden", 404: "missing", 405: "method", 429: "slow_down"}
 
 
@@ -89,12 +90,25 @@ def respond(problem: Problem) -> Json:
     return Json(content, problem.status, headers)
 
 
+def respond_to(request: Request, problem: Problem) -> Json:
+    """The response of a problem; a participant learns nothing of names, history and files."""
+    if request.url.path.startswith(PARTICIPANT):
+        kept = {name: problem.more[name] for name in ("last",) if name in problem.more}
+        message = f"{problem.error}: expected what the page shows now; look again"
+        problem = Problem(problem.status, problem.error, message, **kept)
+    return respond(problem)
+
+
 def attach(app: FastAPI) -> None:
     """Handle every error of the console."""
 
     @app.exception_handler(Problem)
     async def on_problem(request: Request, error: Problem) -> Json:
-        return respond(error)
+        return respond_to(request, error)
+
+    @app.exception_handler(OSError)
+    async def on_file_error(request: Request, error: OSError) -> Json:
+        return respond_to(request, Problem(503, "not_saved", f"file: {error.strerror}"))
 
     @app.exception_handler(Refused)
     async def on_refused(request: Request, error: Refused) -> Json:
@@ -103,7 +117,7 @@ def attach(app: FastAPI) -> None:
     @app.exception_handler(LogError)
     @app.exception_handler(ValueError)
     async def on_library_error(request: Request, error: Exception) -> Json:
-        return respond(from_library(error))
+        return respond_to(request, from_library(error))
 
     @app.exception_handler(RequestValidationError)
     async def on_invalid(request: Request, error: RequestValidationError) -> Json:

@@ -19,6 +19,7 @@ from sfihilo.experiment import Lab, LogError
 POLL = 0.4  # seconds between looks at what other processes wrote
 HEARTBEAT = 4.0  # seconds between signs of life
 MOST_SUBSCRIBERS = 500
+MOST_OF_ONE = 50  # of one pairing: a participant's tablet must not take all of them
 
 
 @dataclass(eq=False)
@@ -27,6 +28,7 @@ class Subscriber:
 
     session: str | None
     role: Role
+    holder: str = ""
     changed: dict[str, int] = field(default_factory=dict)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -79,15 +81,21 @@ class Live:
         return Counter(each.session for each in with_role)[session]
 
     async def stream(
-        self, session: str | None, role: Role, last: int, allowed: Callable[[], bool]
+        self,
+        session: str | None,
+        role: Role,
+        last: int,
+        allowed: Callable[[], bool],
+        holder: str = "",
     ) -> AsyncIterator[str]:
-        """The lines of one server-sent stream.
+        """The lines of one server-sent stream; `holder` identifies the pairing.
 
         It begins with a notice and ends with the server, or when it is no longer `allowed`.
         """
-        if len(self._subscribers) >= MOST_SUBSCRIBERS:
+        own = sum(each.holder == holder for each in self._subscribers)
+        if len(self._subscribers) >= MOST_SUBSCRIBERS or (holder and own >= MOST_OF_ONE):
             return
-        subscriber = Subscriber(session, role)
+        subscriber = Subscriber(session, role, holder)
         self._subscribers.add(subscriber)
         if session is not None:
             self._numbers[session] = max(last, self._numbers.get(session, 0))

@@ -116,8 +116,8 @@ class Grants:
                     found = code
             if found is None:
                 return None
-            del self._codes[found.digest]
             if found.expires is not None and found.expires < now:
+                del self._codes[found.digest]
                 return None
             token = secrets.token_urlsafe(32)
             grant = Grant(
@@ -129,7 +129,13 @@ class Grants:
                 since=now,
                 expires=now + LIFETIMES[found.role],
             )
-            self._write([*self._alive(), grant])
+            before = self._grants
+            try:
+                self._write([*self._alive(), grant])
+            except OSError:
+                self._grants = before  # nobody has the token; the code can be used again
+                raise
+            del self._codes[found.digest]
             return token, grant
 
     def holder(self, token: str | None) -> Grant | None:

@@ -102,6 +102,8 @@ class Security:
             raise Refused(403, "forbidden", "origin: expected the console's own page")
 
     def _content(self, scope: Scope, headers: list[tuple[str, str]]) -> None:
+        if str(scope["path"]).endswith("/stop"):  # nothing but the origin may refuse a stop
+            return
         found = dict(headers)
         length = found.get("content-length", "0")
         if not (length.isascii() and length.isdecimal()):
@@ -109,8 +111,6 @@ class Security:
         if len(length) > MOST_DIGITS or int(length) > self._config.body_limit:
             raise too_large(self._config.body_limit)
         if scope["method"] in SAFE_METHODS:
-            return
-        if str(scope["path"]).endswith("/stop"):  # nothing but the origin may refuse a stop
             return
         body = int(length) > 0 or "transfer-encoding" in found
         kind = found.get("content-type", "").partition(";")[0].strip().lower()

@@ -10,6 +10,7 @@ from sfihilo.console.access.guard import roles, router
 from sfihilo.console.api import models
 from sfihilo.console.api.actions import wish_of
 from sfihilo.console.app_state import Console, console_of
+from sfihilo.console.devices.resting import must_rest
 from sfihilo.experiment import Session, Trial
 
 devices = router("/api/device/{session}", "device")
@@ -21,6 +22,7 @@ def wanted(console: Console, session: str) -> dict[str, Any]:
     record, _ = console.sessions.read(session)
     current = record.current
     walking = current is not None and current.started and not current.measured
+    stop = must_rest(record) or session in console.unrecorded
     return {
         "session": session,
         "status": record.status,
@@ -32,8 +34,8 @@ def wanted(console: Console, session: str) -> dict[str, Any]:
             "status": current.status,
             "policy": dict(current.policy),
         },
-        "apply": walking and record.status == "open",
-        "stop": record.status != "open",
+        "apply": walking and not stop,
+        "stop": stop,
     }
 
 

@@ -25,7 +25,9 @@ async def event_stream(request: Request, session: str | None) -> StreamingRespon
         record, _ = await asyncio.to_thread(console.sessions.read, session)
         last = record.number
     grant = grant_of(request)
-    lines = console.live.stream(session, grant.role, last, lambda: console.grants.holds(grant))
+    lines = console.live.stream(
+        session, grant.role, last, lambda: console.grants.holds(grant), grant.id
+    )
     return StreamingResponse(
         lines, media_type="text/event-stream", headers={"x-accel-buffering": "no"}
     )

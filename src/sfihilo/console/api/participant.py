@@ -28,8 +28,11 @@ def own_session(request: Request) -> str:
 def view(request: Request) -> Any:
     """What the participant sees now."""
     console = console_of(request)
-    record, events = console.sessions.read(own_session(request))
-    about = {"insecure": console.config.exposed, "demo": console.config.demo}
+    session = own_session(request)
+    record, events = console.sessions.read(session)
+    about: dict[str, Any] = {"insecure": console.config.exposed, "demo": console.config.demo}
+    if session in console.unrecorded:
+        about |= {"state": "paused", "answers": [], "stopped": True}
     return {**participant_view(record, events), **about}
 
 

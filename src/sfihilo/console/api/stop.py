@@ -5,15 +5,19 @@ The body may be missing or wrong. The only thing that is checked is that the cli
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 from fastapi import Request
+from starlette.requests import ClientDisconnect
 
 from sfihilo.console.access.guard import ANY_BODY, grant_of, roles, router
+from sfihilo.console.access.security import Refused
 from sfihilo.console.app_state import console_of
 
 stops = router("", "stop")
+REASON_PATIENCE = 0.25  # seconds that a stop waits for the reason, which may never arrive
 BODY = {
     ANY_BODY: True,
     "requestBody": {
@@ -44,10 +48,11 @@ async def participant_stop(request: Request) -> Any:
 
 
 async def reason(request: Request) -> str:
-    """The reason in the body, if there is one."""
+    """The reason in the body, if there is one that arrives at once and whole."""
     try:
-        given = json.loads(await request.body() or b"{}")
+        body = await asyncio.wait_for(request.body(), REASON_PATIENCE)
+        given = json.loads(body or b"{}")
         text = given.get("why", "") if isinstance(given, dict) else ""
         return text[:500] if isinstance(text, str) else ""
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, TimeoutError, ClientDisconnect, Refused):
         return ""

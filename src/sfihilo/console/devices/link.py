@@ -20,13 +20,14 @@ from typing import Any
 
 from sfihilo.console.config import Config
 from sfihilo.console.devices import Device, DeviceError, DeviceStoppedError, Limits, Supervisor
+from sfihilo.console.devices.resting import Stoppable, require_safe_walk, walk_is_over
 from sfihilo.console.errors import Problem
 from sfihilo.console.live import Live
 from sfihilo.console.sessions import Sessions, Wish
 from sfihilo.experiment import LogError, Session, Trial
 from sfihilo.experiment.files import replacing
 
-WATCH = 0.5  # seconds between looks at the devices that use HTTP
+WATCH = 0.5  # seconds between looks at the devices and at what their walks became
 MARK = b'{"devices": 1,'  # how the file of attachments begins
 CONSOLE = "console"  # who holds a session because of a device
 
@@ -88,6 +89,7 @@ class DeviceLinks:
                 _end(before)
             if name is not None:
                 self._links[session] = self._linked(session, name)
+                self._begin_watch()
             self._store()
         self._live.touch(session)
 
@@ -134,9 +136,12 @@ class DeviceLinks:
         """A device that uses the HTTP interface gave a sign of life; from now on it must."""
         with self._lock:
             self._heard[session] = time.monotonic()
-            if self._watcher is None:
-                self._watcher = Thread(target=self._watch, name="sfihilo-heartbeat", daemon=True)
-                self._watcher.start()
+            self._begin_watch()
+
+    def _begin_watch(self) -> None:
+        if self._watcher is None:
+            self._watcher = Thread(target=self._watch, name="sfihilo-heartbeat", daemon=True)
+            self._watcher.start()
 
     def after(self, session: str, action: str, trial: Trial | None) -> None:
         """Tell the device what was done in its session."""
@@ -161,6 +166,9 @@ class DeviceLinks:
         link = self._links.get(session)
         if link is None:
             raise Problem(409, "refused", "device: expected an attached one, got none")
+        if session in self._sessions.unrecorded:
+            raise Problem(409, "on_hold", f"session {session} is on hold: resume it before apply")
+        require_safe_walk(self._sessions.get(session).reader.record)
         link.worker.submit(self._conduct, link, True)
 
     def stop(self, session: str) -> str | None:
@@ -186,8 +194,9 @@ class DeviceLinks:
 
     def _conduct(self, link: Link, again: bool) -> None:
         """Apply the started trial, measure, record the outcome; hold the session if that fails."""
-        reader = self._sessions.get(link.session).reader
-        if not _is_started(reader):
+        opened = self._sessions.get(link.session)
+        reader = Stoppable(opened.reader, link.session, self._sessions.unrecorded)
+        if not _is_started(opened.reader):
             return
         link.message = ""
         self._live.touch(link.session)
@@ -201,7 +210,7 @@ class DeviceLinks:
         except Problem as problem:  # the operator decides: type it, walk again, abort
             link.message = str(problem)
         except (DeviceError, ValueError, LogError) as error:
-            if not _is_started(reader):  # it was aborted meanwhile
+            if not _is_started(opened.reader):  # it was aborted meanwhile
                 return
             link.message = str(error)
             with suppress(LogError):  # what cannot be written, the next action says
@@ -223,8 +232,11 @@ class DeviceLinks:
         self._live.touch(session)
 
     def _watch(self) -> None:
-        """Hold the sessions whose HTTP device went silent; each once."""
+        """Hold the sessions whose HTTP device went silent, each once; stop what is over."""
         while not self._ended.wait(WATCH):
+            for link in list(self._links.values()):
+                with suppress(LogError, ValueError, Problem):  # tried again
+                    self._stop_if_over(link)
             now = time.monotonic()
             for session, heard in list(self._heard.items()):
                 if now - heard > self.silent_after:
@@ -232,6 +244,15 @@ class DeviceLinks:
                     with suppress(LogError):  # tried again
                         self._sessions.hold(session, why, CONSOLE)
                         self._heard.pop(session, None)
+
+    def _stop_if_over(self, link: Link) -> None:
+        """Stop a device whose walk another process ended, or an action such as undo."""
+        number = link.supervisor.status.trial
+        if number is None:
+            return
+        record = self._sessions.get(link.session).reader.record
+        if walk_is_over(record, record.trial(number)):
+            self._sessions.stopping(lambda: self.stop(link.session))
 
     def _stored(self) -> dict[str, str]:
         try:
