@@ -3,6 +3,7 @@
 import io
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,22 @@ def test_the_list_has_every_session_and_says_which_cannot_be_read(tmp_path: Path
         assert "cannot be read" in listed["unreadable"]["broken"]
         assert operator.get("/api/sessions/broken").status_code == 400
         assert operator.get("/api/sessions/nothing").status_code == 404
+
+
+def test_list_of_sessions_says_when_each_was_last_active(operator: httpx.Client) -> None:
+    session = create(operator, "T1")
+    (row,) = (
+        row for row in operator.get("/api/sessions").json()["sessions"] if row["session"] == session
+    )
+    assert datetime.fromisoformat(row["opened"]) <= datetime.fromisoformat(row["active"])
+
+
+def test_places_of_the_device_are_said_in_the_order_of_the_space(operator: httpx.Client) -> None:
+    session = create(operator, "T2")
+    act(operator, session, "place", policy={"timing": 0.5, "torque": 30})
+    assert [place["words"] for place in view(operator, session)["places"]] == [
+        "torque 30 Nm, timing 0.5"
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,11 @@ def test_operator_of_the_demo_only_asks_and_starts(browser: Browser, tmp_path: P
         expect(page.locator("#names")).to_contain_text("Demo with a simulated person")
         for number in range(1, 4):
             operator.click("#ask")
+            if number == 2:  # given back and chosen again, as on a console with --device
+                page.select_option("#device", "")
+                expect(page.locator("#start")).to_have_text("It is set: start the walk")
+                page.select_option("#device", "simulated")
+                expect(page.locator("#start")).to_contain_text("Let the device set it")
             operator.click("#start")
             # The outcomes come from the device, the answer from the person.
             expect(page.locator(f'tr.complete[data-trial="{number}"]')).to_be_visible()

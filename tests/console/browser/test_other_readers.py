@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -31,6 +32,30 @@ def test_auditor_sees_the_session_and_can_change_nothing(site: Site, begin: Begi
     expect(page.locator("#ask")).to_be_disabled()
     expect(page.locator("tbody button")).to_have_count(0)
     context.close()
+
+
+def test_device_program_joins_with_the_code_that_the_page_shows(site: Site, begin: Begin) -> None:
+    operator, _ = begin()
+    page = operator.page
+    page.click("#pair")
+    page.click("#pair-device")
+    expect(page.locator("#dialog")).to_contain_text(f"joins session {operator.session}")
+    code = page.locator("#pair-code").inner_text()
+    program = httpx.Client(base_url=site.server.address, trust_env=False, timeout=120)
+    with program:
+        entered = program.post("/api/enter", json={"code": code, "bearer": True}).json()
+        bearer = {"Authorization": f"Bearer {entered['token']}"}
+        asked = program.get(f"/api/device/{operator.session}", headers=bearer)
+    assert (entered["role"], asked.status_code) == ("device", 200)
+
+
+def test_question_names_both_settings_in_case_one_is_to_be_felt_again(begin: Begin) -> None:
+    operator, participant = begin()
+    operator.trial(4, 5)
+    operator.trial(5, 6)
+    participant.is_asked()
+    first, second = (trial["words"] for trial in operator.view["trials"])
+    expect(operator.page.locator("#stage .summary dd")).to_have_text([second, first])
 
 
 @pytest.mark.slow

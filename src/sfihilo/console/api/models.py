@@ -138,7 +138,13 @@ class Pairing(Body):
     name: Name = ""
 
 
-class Attached(Body):
+class ToDevice(Body):
+    """A request about a session's device: it writes no event, so `key` only names the request."""
+
+    key: Name | None = None
+
+
+class Attached(ToDevice):
     """The device that a session uses; null for none."""
 
     device: Name | None

@@ -168,7 +168,7 @@ def device(request: Request, session: str, body: models.Attached) -> Any:
 
 
 @sessions.post("/{session}/apply", openapi_extra=OPERATOR)
-def apply(request: Request, session: str, body: models.Nothing) -> Any:
+def apply(request: Request, session: str, body: models.ToDevice) -> Any:
     """Let the device apply the started trial again: after a restart or a refused measurement."""
     console = console_of(request)
     console.sessions.get(session)

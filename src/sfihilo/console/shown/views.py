@@ -35,7 +35,7 @@ def session_row(record: Record) -> dict[str, Any]:
         "comparisons": len(used_answers(record)),
         "goal": record.goal,
         "opened": record.opened,
-        "active": record.active,
+        "active": record.active.wall,
         "last": record.number,
         "trial_status": None if current is None else current.status,
     }
@@ -210,9 +210,9 @@ def outcome_words(record: Record, trial: Trial) -> str:
 def place_words(record: Record, place: Mapping[str, float]) -> str:
     """A place of the device in one line; the start of a session may name only some settings."""
     return ", ".join(
-        f"{name} {physical_unit(value, record.space.policy[name])}"
-        for name, value in place.items()
-        if name in record.space.free
+        f"{name} {physical_unit(place[name], record.space.policy[name])}"
+        for name in record.space.free
+        if name in place
     )
 
 

@@ -12,7 +12,7 @@ import { Live, getJson } from "./live.js";
 import { Outbox } from "./outbox.js";
 
 // Actions that are right whatever else happened meanwhile, so they do not name the event they saw.
-const ANYTIME = new Set(["note", "seen", "device", "interrupt"]);
+const ANYTIME = new Set(["note", "seen", "device", "apply", "interrupt"]);
 
 const session = document.body.dataset.session;
 const base = `/api/sessions/${encodeURIComponent(session)}`;

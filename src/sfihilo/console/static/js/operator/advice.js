@@ -18,7 +18,8 @@ export class Advice {
     if (view === null) return;
     const of = learnedFrom(view);
     if (of !== this.of && !this.fetching) this.load(of);
-    this.panel.show([this.found, of === this.of], () => this.build(of === this.of));
+    const open = view.next !== "closed";
+    this.panel.show([this.found, of === this.of, open], () => this.build(of === this.of, open));
   }
 
   async load(of) {
@@ -34,19 +35,20 @@ export class Advice {
     this.draw();
   }
 
-  build(current) {
+  build(current, open) {
     const heading = el("h2", { text: t("operator.advice") });
     if (this.found === null) return [heading, el("p", { class: "hint", text: t("operator.loading") })];
     const stale = current ? null : el("p", { class: "hint", text: t("operator.computing") });
     if (!this.found.available) return [heading, el("p", { text: this.found.why }), stale];
     return [
       heading,
+      open && el("p", { class: "hint", text: t("operator.advice_later") }),
       el("dl", { class: "advised" }, this.found.policy.filter((row) => !row.fixed).map((row) =>
         el("div", {}, el("dt", { text: row.name }), el("dd", { text: row.text })))),
       el("p", { class: "verdict", text: this.found.verdict }),
       el("ul", { class: "remarks" }, (this.found.remarks ?? []).map((remark) => el("li", { text: remark }))),
       stale,
-    ];
+    ].filter(Boolean);
   }
 }
 

@@ -1,4 +1,4 @@
-// The code and the QR picture with which the participant's phone or tablet joins this session.
+// The codes with which the participant's phone or tablet, or a device's program, joins this session.
 
 import { el } from "../dom.js";
 import { getJson } from "../live.js";
@@ -10,25 +10,37 @@ export class PairingDialog {
     this.show = show;
   }
 
-  async open() {
-    this.show(t("operator.titles.pair"), el("p", { text: t("operator.loading") }));
-    const made = await request("POST", "/api/pairings", { role: "participant", session: this.page.session });
+  /** A code for the participant's page, or for the program of a device that speaks HTTP. */
+  async open(role = "participant") {
+    const title = t(role === "device" ? "operator.titles.pair_device" : "operator.titles.pair");
+    this.show(title, el("p", { text: t("operator.loading") }));
+    const made = await request("POST", "/api/pairings", { role, session: this.page.session });
     if (made === null) {
-      this.show(t("operator.titles.pair"), el("p", { class: "error", text: t("operator.pair_failed") }));
+      this.show(title, el("p", { class: "error", text: t("operator.pair_failed") }));
       return;
     }
     const paired = (await getJson("/api/pairings")).body?.paired ?? [];
-    this.show(t("operator.titles.pair"),
-      el("div", { class: "pairing" },
-        el("img", { src: made.qr, alt: t("operator.qr"), width: "260", height: "260" }),
-        el("div", {},
-          el("p", { text: t("operator.pair_open") }),
-          el("p", { class: "address", text: new URL("/enter", made.url).href }),
-          el("p", { text: t("operator.pair_code") }),
-          el("p", { id: "pair-code", class: "code", text: made.code }),
-          ["127.0.0.1", "localhost", "[::1]"].includes(new URL(made.url).hostname) && el("p", { class: "warning", text: t("operator.pair_loopback") }),
-          el("p", { class: "hint", text: t("operator.pair_once", { until: new Date(made.expires).toLocaleTimeString() }) }))),
-      this.list(paired.filter((each) => each.role === "participant" && each.session === this.page.session)));
+    this.show(title, role === "device" ? this.program(made) : this.picture(made),
+      this.list(paired.filter((each) => each.role === role && each.session === this.page.session)));
+  }
+
+  picture(made) {
+    return el("div", { class: "pairing" },
+      el("img", { src: made.qr, alt: t("operator.qr"), width: "260", height: "260" }),
+      el("div", {},
+        el("p", { text: t("operator.pair_open") }),
+        el("p", { class: "address", text: new URL("/enter", made.url).href }),
+        el("p", { text: t("operator.pair_code") }),
+        ...code(made),
+        el("button", { type: "button", id: "pair-device", class: "small", text: t("operator.pair_device"), onclick: () => this.open("device") })));
+  }
+
+  program(made) {
+    return el("div", {},
+      el("p", { text: t("operator.pair_program", { session: this.page.session }) }),
+      el("p", { class: "address", text: new URL(made.url).origin }),
+      el("p", { text: t("operator.pair_program_code") }),
+      ...code(made));
   }
 
   list(paired) {
@@ -40,6 +52,16 @@ export class PairingDialog {
           if ((await request("DELETE", `/api/pairings/${encodeURIComponent(each.id)}`)) !== null) event.target.closest("li").remove();
         } })))));
   }
+}
+
+function code(made) {
+  const here = ["127.0.0.1", "localhost", "[::1]"].includes(new URL(made.url).hostname);
+  const words = made.role === "device" ? "operator.pair_program_loopback" : "operator.pair_loopback";
+  return [
+    el("p", { id: "pair-code", class: "code", text: made.code }),
+    here && el("p", { class: "warning", text: t(words) }),
+    el("p", { class: "hint", text: t("operator.pair_once", { until: new Date(made.expires).toLocaleTimeString() }) }),
+  ];
 }
 
 async function request(method, url, body = {}) {

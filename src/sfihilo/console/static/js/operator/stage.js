@@ -73,12 +73,13 @@ export class Stage {
 
   start(view, trial) {
     const { act, dialogs } = this.page;
+    const byDevice = view.device.name !== null; // then the button moves the device
     return [
-      heading(t("operator.stage.start", { number: trial.number }), sourceWord(trial)),
+      heading(t(byDevice ? "operator.stage.start_device" : "operator.stage.start", { number: trial.number }), sourceWord(trial)),
       ...warnings(trial),
       trial.unsafe ? unsafe(trial.unsafe) : null,
       largeSettings(trial),
-      trial.unsafe ? null : this.primary("start", t("operator.start"), view.can.start, () => act("start", { trial: trial.number })),
+      trial.unsafe ? null : this.primary("start", t(byDevice ? "operator.start_device" : "operator.start"), view.can.start, () => act("start", { trial: trial.number })),
       this.more(
         ["veto", t("operator.veto"), view.can.veto, () => dialogs.veto(), "danger"],
         ["place", t("operator.place"), view.can.place, () => dialogs.place()],
@@ -117,6 +118,7 @@ export class Stage {
     return [
       heading(t("operator.stage.choose", { number: trial.number })),
       ...warnings(trial),
+      el("dl", { class: "summary" }, compared(view, trial)),
       el("p", { class: "measured", text: (trial.outcome ?? []).map((row) => `${row.name} ${row.text}`).join(" · ") }),
       el("p", { class: "hint", text: t(view.participant_pages > 0 ? "operator.waits_for_page" : "operator.waits_for_word") }),
       this.page.readOnly ? null : this.answers(view, trial),
@@ -179,6 +181,13 @@ function heading(text, more = null) {
 function summary(trial) {
   const rows = [["settings", trial.words], ["outcomes", trial.outcome_words], ["answer", answerWords(trial)], ["state", trial.status === "complete" ? "" : `${t(`operator.statuses.${trial.status}`)} ${trial.why}`]];
   return rows.filter(([, text]) => text).map(([name, text]) => el("div", {}, el("dt", { text: t(`operator.heads.${name}`) }), el("dd", { text })));
+}
+
+/** What the question is about: to feel one again, the operator must know what to set. */
+function compared(view, trial) {
+  const before = view.trials.find((other) => other.number === trial.compare_with);
+  const rows = [["new", view.trials.find((other) => other.number === trial.number)], ["previous", before]];
+  return rows.filter(([, row]) => row).map(([choice, row]) => el("div", {}, el("dt", { text: t(`operator.choices.${choice}`) }), el("dd", { text: row.words })));
 }
 
 function warnings(trial) {
