@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, tzinfo
 import pytest
 
 from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space
+from sfihilo.experiment.log import rows
 from sfihilo.experiment.session import commit as commit_module
 from sfihilo.experiment.session.rounds import used_answers
 from tests.experiment.people import PLAIN, memory_folder
@@ -26,7 +27,7 @@ def session() -> Iterator[Session]:
 
 @contextmanager
 def two_hours_later() -> Iterator[None]:
-    """The clock that breaks are noticed by; the events keep the true time."""
+    """The clock that breaks are noticed by, and that of the events written meanwhile."""
 
     class Later:
         fromisoformat = datetime.fromisoformat
@@ -36,7 +37,8 @@ def two_hours_later() -> Iterator[None]:
             return datetime.now(zone) + timedelta(hours=2)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(commit_module, "datetime", Later)
+        for module in (commit_module, rows):
+            patch.setattr(module, "datetime", Later)
         yield
 
 

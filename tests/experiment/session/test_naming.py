@@ -197,7 +197,8 @@ def test_undone_measurement_names_anew_and_redo_restores_the_name(lab: Lab) -> N
     assert session.ask().compare_with == trial.compare_with
     session.choose(trial, "previous")
     session.undo()
-    assert session.ask() == replace(trial, walk_undone=True)  # known for good: it was walked
+    # Known for good: it was walked and answered.
+    assert session.ask() == replace(trial, walk_undone=True, answer_undone=True)
 
 
 def test_walk_that_may_have_happened_hides_what_was_before_it(lab: Lab) -> None:

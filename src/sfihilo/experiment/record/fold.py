@@ -159,6 +159,8 @@ def step_over(record: Record, event: Event) -> Record:
         record = _changed(record, len(record.trials), ending="undone")
     if event.kind in WALKED:
         record = _changed(record, event.body["trial"], walk_undone=True)
+    if event.kind == "chosen":
+        record = _changed(record, event.body["trial"], answer_undone=True)
     if event.kind in ("aborted", "vetoed", "pain") and event.body.get("pain"):
         number = event.body["trial"]
         warnings = record.trial(number).warnings
@@ -199,11 +201,21 @@ def _started(record: Record, event: Event) -> Record:
     number = event.body["trial"]
     left_open = None if record.left_open == number else record.left_open
     record = replace(_changed(record, number, started=True), left_open=left_open)
-    trial, last = record.trial(number), record.last_walked
-    if not trial.asks_choice or trial.answered or last is None or last.number == number:
+    return _not_last(record, record.trial(number))
+
+
+def _not_last(record: Record, trial: Trial) -> Record:
+    """Ask for no comparison of a trial, if the person may have walked a later one before it."""
+    last = record.last_walked
+    if not trial.asks_choice or trial.answered or last is None or last.number <= trial.number:
         return record
     warning = f"no comparison is asked: the person may have walked trial {last.number} before it"
-    return _changed(record, number, asks_choice=False, warnings=(*trial.warnings, warning))
+    return _unasked(record, trial, warning)
+
+
+def _unasked(record: Record, trial: Trial, warning: str) -> Record:
+    warnings = (*trial.warnings, warning)
+    return _changed(record, trial.number, asks_choice=False, warnings=warnings)
 
 
 def _measured(record: Record, event: Event) -> Record:
@@ -263,7 +275,16 @@ def _vetoed(record: Record, event: Event) -> Record:
 
 
 def _withdrawn(record: Record, event: Event) -> Record:
-    return record if corrects(event) else _ended(record, event, "withdrawn", avoid=False)
+    """Take a trial's data out; or an event, which may open a trial again that was not the last.
+
+    An answer that was given before, about a pair that is still known, may be typed again.
+    """
+    if not corrects(event):
+        return _ended(record, event, "withdrawn", avoid=False)
+    current = record.current
+    if current is None or (current.answer_undone and not current.awaits_name):
+        return record
+    return _not_last(record, current)
 
 
 def _ended(record: Record, event: Event, ending: Ending, *, avoid: bool) -> Record:
@@ -300,12 +321,20 @@ def _resumed(record: Record, event: Event) -> Record:
         record, interrupted=False, left_open=left_open, recalled_from=len(record.trials) + 1
     )
     if not record.protocol.reanchor:
-        return record
+        return _not_recalled(record, current)
     if current is not None and not current.answered:
         # It cannot be compared any more; walked after the break, it is the new anchor itself.
         record = _changed(record, current.number, asks_choice=False)
     # Any walk of before, also one whose outcome comes later, is forgotten.
     return replace(record, reanchor_due=record.last_walked is not None)
+
+
+def _not_recalled(record: Record, current: Trial | None) -> Record:
+    """Ask for no comparison over a break with another walk than the last (`nameable`)."""
+    if current is None or current.answered or not current.asks_choice or current.ago in (None, 1):
+        return record
+    warning = f"no comparison is asked: trial {current.compare_with} was walked before the break"
+    return _unasked(record, current, warning)
 
 
 def _note(record: Record, event: Event) -> Record:

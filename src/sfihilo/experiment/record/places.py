@@ -98,6 +98,7 @@ class _Device:
     started: set[int] = field(default_factory=set)  # trials
     undone: set[int] = field(default_factory=set)  # trials, at this point of the history
     over: set[int] = field(default_factory=set)  # trials whose walk has ended
+    recorded: set[int] = field(default_factory=set)  # trials with an outcome
     trial_of: dict[int, int] = field(default_factory=dict)  # event number -> trial
 
     def places(self) -> tuple[Policy, ...]:
@@ -110,6 +111,8 @@ class _Device:
         """Take one more event into account; `in_force` says whether it was not undone later."""
         if event.kind == "placed":
             self.possible, self.undisturbed = [dict(event.body["policy"])], None
+            if self.shown in self.recorded:  # nobody applies it again
+                self.shown = None
         elif event.kind == "resumed":
             self._resume(event)
         elif event.kind in TRIAL_MADE:
@@ -145,6 +148,8 @@ class _Device:
 
     def _correct(self, event: Event) -> None:
         target = event.body["event"]
+        if event.body["kind"] in SAYS_NOTHING:
+            return
         trial, before = self.trial_of[target], self._newest()
         if event.body["kind"] in TRIAL_MADE:
             change = self.undone.add if event.kind == "withdrawn" else self.undone.discard
@@ -153,7 +158,8 @@ class _Device:
         if trial not in (before, after):
             return
         self._add(trial)
-        if trial != after:
+        restored_veto = event.kind == "redone" and event.body["kind"] == "vetoed"
+        if trial != after or restored_veto:
             self.shown = None
         elif trial not in self.over:
             self.shown = trial  # it may be open again
@@ -181,6 +187,8 @@ class _Device:
         if event.kind in ENDS_THE_WALK and (event.kind != "amended" or "outcome" in event.body):
             self.over.add(trial)
             self.shown = None
+            if event.kind in ("measured", "amended"):
+                self.recorded.add(trial)
 
     def _proves(self, trial: int, event: Event) -> bool:
         """Whether the device is certainly at this trial's policy."""

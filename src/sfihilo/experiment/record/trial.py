@@ -58,6 +58,7 @@ class Trial:
     ending: Ending | None = None
     why: str = ""
     walk_undone: bool = False
+    answer_undone: bool = False
     goal: Goal = "understand"
 
     @property

@@ -23,8 +23,10 @@ from sfihilo.experiment.session import decide
 from sfihilo.experiment.session.requirements import (
     Draft,
     Refusal,
+    require_no_break,
     require_none_open,
     require_open,
+    require_reachable,
     require_to_do,
 )
 
@@ -218,17 +220,34 @@ class SessionLog:
         with self.lock:
             stored = self.stored(key, same)
             if stored is not None:
-                return self.made_before(stored)
+                return self.made_before(stored, actor)
             require_open(self.record)
             require_none_open(self.record)
             self.after_break(actor)
             return self.trial_of(self.write(decision, key, actor))
 
-    def made_before(self, event: Event) -> Trial:
-        """The trial of a request that is repeated, unless it must not be done any more."""
+    def made_before(self, event: Event, actor: str | None) -> Trial:
+        """The trial of a request that is repeated, unless it must not be done any more.
+
+        If it is still to be done, a break since then counts as in a new request.
+        """
         trial = self.trial_of(event)
+        if not trial.ended and not trial.measured:
+            trial = self.after_break(actor).trial(trial.number)
         require_to_do(self.record, trial)
         return trial
+
+    def start_trial(self, decision: Decision, key: str | None, actor: str | None) -> Trial:
+        """A trial that is being applied; a repeated request applies it again, if it is safe."""
+        with self.lock:
+            repeated = self.knows(key)
+            trial = self.continue_trial(decision, key, actor)
+            if not repeated or trial.ended or trial.measured:
+                return trial
+            require_no_break(self.record, "start a trial")
+            trial = self.after_break(actor).trial(trial.number)
+            require_reachable(self.record, trial)
+            return trial
 
     def trial_of(self, event: Event) -> Trial:
         """The trial that an event is about, as it is now."""

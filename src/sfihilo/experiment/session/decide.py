@@ -208,12 +208,21 @@ def amended(
     body: dict[str, Any] = {"trial": number, **reason(why)}
     if choice is not UNCHANGED:
         body |= graded(record, choice, strength)
-        if not trial.answered and not trial.asks_choice:
-            raise ValueError(f"trial {number}: no answer is expected: {_unasked(trial)}")
-        require_named(trial)
+        _require_answered(trial)
     if outcome is not UNCHANGED:
         body["outcome"] = measurement(record, number, outcome).values
     return Draft("amended", body)
+
+
+def _require_answered(trial: Trial) -> None:
+    """Raise unless there is an answer to correct: `choose` asks whether the person still knows."""
+    if trial.answered:
+        return
+    if not trial.asks_choice:
+        raise ValueError(f"trial {trial.number}: no answer is expected: {_unasked(trial)}")
+    require_named(trial)
+    over = f"it is over ({trial.status}) and has no answer to correct"
+    raise ValueError(f"trial {trial.number}: {over if trial.ended else 'use choose to answer it'}")
 
 
 def withdrawn(record: Record, number: int, why: str) -> Draft:
@@ -264,7 +273,7 @@ def resumed(record: Record) -> Draft:
 def unnoticed_break(record: Record, now: Moment) -> Draft | None:
     """The break that nobody recorded, if the person took no part for over `break_minutes`."""
     limit = record.protocol.break_minutes
-    if record.interrupted or limit is None or not record.trials:
+    if record.interrupted or limit is None or _untouched(record):
         return None
     pause = now.since(record.active)
     if not is_longer(pause, limit):
@@ -272,6 +281,11 @@ def unnoticed_break(record: Record, now: Moment) -> Draft | None:
     if pause is None:
         return interrupted(record, "the computer was started anew")
     return interrupted(record, f"nothing for {pause.total_seconds() / 60:.0f} min")
+
+
+def _untouched(record: Record) -> bool:
+    """Whether nothing was shown and the device is at its start, where power off puts it too."""
+    return not record.trials and all(place == record.space.start for place in record.positions)
 
 
 def noted(record: Record, text: str) -> Draft:

@@ -136,7 +136,7 @@ class Session:
         with self._lock:
             stored = self._log.stored(key, lambda event: event.kind == "asked")
             if stored is not None:
-                return self._log.made_before(stored)
+                return self._log.made_before(stored, actor)
             record = self._log.after_break(actor)
             current = record.current
             if current is not None:
@@ -180,7 +180,7 @@ class Session:
     def start(self, trial: Trial | int, *, key: Key = None, actor: Actor = None) -> Trial:
         """Note that the policy is being applied: from now on the device may be there."""
         decision = partial(decide.started, number=trial_number(trial))
-        return self._log.continue_trial(decision, key, actor)
+        return self._log.start_trial(decision, key, actor)
 
     def measure(
         self,
