@@ -14,7 +14,7 @@ import numpy as np
 
 from sfihilo.history import FloatArray, IntArray
 from sfihilo.querying.ranking import top
-from sfihilo.querying.situation import Situation
+from sfihilo.querying.situation import Decision, Situation
 from sfihilo.querying.valuation import Valuation
 
 _RADII = (0.03, 0.08, 0.2)
@@ -73,6 +73,20 @@ def promising(situation: Situation, rng: np.random.Generator) -> Valuation:
     by_optimism = [top(mean + some * deviation, _KEPT).tolist() for some in _OPTIMISM]
     kept = unique([advice, *(row for rows in by_optimism for row in rows)])
     return valued.rows(kept)
+
+
+def best_of(
+    pool: Valuation, targets: IntArray, candidates: IntArray, scores: FloatArray
+) -> Decision:
+    """The candidate of the largest score; targets and candidates are indices into the pool."""
+    return Decision(
+        policy=pool.at.policies[candidates[int(np.argmax(scores))]],
+        pool=pool.at.policies,
+        scores=pool.value,
+        targets=targets,
+        shortlist=candidates,
+        utilities=scores,
+    )
 
 
 def unique(rows: list[int]) -> IntArray:

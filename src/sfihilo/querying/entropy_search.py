@@ -31,7 +31,7 @@ import numpy as np
 import scipy
 
 from sfihilo.history import FloatArray, IntArray
-from sfihilo.querying.candidates import promising, unique
+from sfihilo.querying.candidates import best_of, promising, unique
 from sfihilo.querying.situation import Decision, Situation
 
 _DRAWS = 128  # J
@@ -62,14 +62,7 @@ def entropy_search(situation: Situation) -> Decision:
     scores = information_about_winner(
         draws, candidates, situation.processes.noise, situation.cuts.astype(np.float32)
     )
-    return Decision(
-        policy=pool.at.policies[candidates[int(np.argmax(scores))]],
-        pool=pool.at.policies,
-        scores=pool.value,
-        targets=targets,
-        shortlist=candidates,
-        utilities=scores,
-    )
+    return best_of(pool, targets, candidates, scores)
 
 
 def joint_draws(

@@ -29,7 +29,7 @@ import scipy
 from sfihilo.forward import sample
 from sfihilo.history import FloatArray, IntArray
 from sfihilo.inverse.posterior import LOGISTIC_STD
-from sfihilo.querying.candidates import promising, unique
+from sfihilo.querying.candidates import best_of, promising, unique
 from sfihilo.querying.situation import Decision, Situation
 from sfihilo.querying.valuation import Valuation
 
@@ -49,14 +49,7 @@ def knowledge_gradient(situation: Situation) -> Decision:
     half = rng.standard_normal((_OUTCOMES // 2, pool.mean.shape[1]))
     normals = np.concatenate([half, -half])
     scores = expected_gain(situation, pool.rows(candidates), pool.rows(targets), normals)
-    return Decision(
-        policy=pool.at.policies[candidates[int(np.argmax(scores))]],
-        pool=pool.at.policies,
-        scores=pool.value,
-        targets=targets,
-        shortlist=candidates,
-        utilities=scores,
-    )
+    return best_of(pool, targets, candidates, scores)
 
 
 def expected_gain(

@@ -6,30 +6,8 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-SPACE = """
-[policy.torque]
-low = 0
-high = 60
-unit = "Nm"
-max_step = 20
-start = 20
+from tests.console.running import SPACE as SPACE
 
-[policy.timing]
-low = 0
-high = 1
-
-[outcomes.effort]
-low = 0
-high = 10
-unit = "W/kg"
-
-[outcomes.comfort]
-low = 0
-high = 10
-
-[session]
-rule = "random"
-"""
 GUARD = "body:not([data-fresh])"  # buttons that have just appeared take no clicks for a moment
 
 
