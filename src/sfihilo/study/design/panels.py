@@ -157,6 +157,12 @@ BEYOND: dict[str, tuple[Row, ...]] = {
             3,
             "a candidate is not measured at itself (section 3, not the algorithm)",
         ),
+        Row(
+            _choice("plain_labels", ("noise.reward", 0.0)),
+            (INFORMATION, LOOKAHEAD),
+            4,
+            "queries by the plain label probabilities (section 3, not the appendix)",
+        ),
     ),
     # People who are less like the learner's prior, evaluated from the first answers on.
     "lifelike": tuple(
