@@ -252,20 +252,21 @@ def grades(
 
 @app.command()
 def advice(
-    results: ResultsOption = Path("results/advice"),
+    results: Annotated[
+        list[Path],
+        typer.Option(help="Folders with results; a later one replaces what it has too."),
+    ] = [Path("results/advice"), Path("results/advice200")],  # noqa: B006, typer copies it
     out: Annotated[Path, typer.Option(help="The page to update.")] = Path("docs/best-setting.md"),
     as_json: JsonOption = False,
 ) -> None:
     """Write the tables and the figure about the advice, from results of the panel advice."""
-    from sfihilo.study.analysis.advice import write_tables
-    from sfihilo.study.analysis.measures import Results
+    from sfihilo.study.analysis.advice import stored, write_tables
     from sfihilo.study.figures import style
     from sfihilo.study.figures.advice import advice_gap
-    from sfihilo.study.run.store import read_results
 
     with errors():
-        table = Results.of(read_results(results))
-        written = style.write(advice_gap(table), results / "figures", "advice_gap")
+        table = stored(results)
+        written = style.write(advice_gap(table), results[0] / "figures", "advice_gap")
         written.append(write_tables(table, out))
     _show_paths(written, as_json)
 

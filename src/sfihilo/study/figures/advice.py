@@ -1,35 +1,37 @@
-"""The gap of the advice over trials, for both goals and Random."""
+"""The gap of the advice over trials, for both goals, Random and the paper's preset."""
 
 from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from sfihilo.study.analysis.advice import PANEL, cell_of
+from sfihilo.study.analysis.advice import OTHERS, PANEL, SEEKER
 from sfihilo.study.analysis.measures import Results
-from sfihilo.study.design.panels import BEST, GLOBAL_PAIRS, RANDOM
 from sfihilo.study.figures import style
 from sfihilo.study.figures.curves import mean_curve
 from sfihilo.study.figures.results import users_text
 
+_UNDERSTAND, _RANDOM, _PAPER = OTHERS
 _LINES = (
-    (RANDOM, "Random", style.BLACK),
-    (GLOBAL_PAIRS, "goal understand", style.SEQUENCE[0]),
-    (BEST, "goal best", style.SEQUENCE[2]),
+    (_RANDOM, style.BLACK),
+    (_PAPER, style.SEQUENCE[1]),
+    (_UNDERSTAND, style.SEQUENCE[0]),
+    (SEEKER, style.SEQUENCE[2]),
 )
 _COLUMNS = 4
 
 
 def advice_gap(results: Results) -> Figure:
     """One panel per condition: the mean gap with its bootstrap band."""
-    rows = [row for row in PANEL if results.curves(cell_of(row, BEST), "advice_gap").count]
+    rows = [row for row in PANEL if results.curves(SEEKER.cell(row), "advice_gap").count]
     lines = -(-max(len(rows), 1) // _COLUMNS)
     with style.styled():
         figure = style.new_figure(style.FULL_WIDTH, 2.2 * lines + 0.3)
-        panels = figure.subplots(lines, _COLUMNS, sharey=True, sharex=True, squeeze=False).ravel()
+        panels = figure.subplots(lines, _COLUMNS, sharey=True, squeeze=False).ravel()
         counts: list[int] = []
         for axes, row in zip(panels, rows, strict=False):
-            for rule, label, colour in _LINES:
-                curves = results.curves(cell_of(row, rule), "advice_gap")
+            for contender, colour in _LINES:
+                curves = results.curves(contender.cell(row), "advice_gap")
+                label = contender.label.replace("`", "")
                 if curves.count:
                     counts.append(curves.count)
                     mean_curve(axes, curves.queries, curves.values, colour=colour, label=label)
@@ -42,5 +44,5 @@ def advice_gap(results: Results) -> Figure:
         if rows:
             handles, labels = panels[0].get_legend_handles_labels()
             style.users_note(panels[0], users_text(counts))
-            figure.legend(handles, labels, loc="outside lower center", ncols=3)
+            figure.legend(handles, labels, loc="outside lower center", ncols=4)
     return figure
