@@ -33,7 +33,7 @@ from sfihilo.refit import SHARPNESS_DELAY, is_checkpoint
 from sfihilo.study.design.conditions import Preset, Unit, learner_settings
 from sfihilo.study.design.panels import panel_rows, units_of
 from sfihilo.study.run.progress import Forecast
-from sfihilo.study.run.store import Store
+from sfihilo.study.run.result_files import Store
 
 QUERIES, USERS, WORKERS = 1000, 30, 2
 AFTER = (25, 200, 500, 1000)

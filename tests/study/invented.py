@@ -12,7 +12,7 @@ import pandas as pd
 from sfihilo.history import FloatArray
 from sfihilo.study.design.conditions import BASE, Condition, Preset, Unit
 from sfihilo.study.design.panels import PANELS, for_preset
-from sfihilo.study.run.store import Store, encode
+from sfihilo.study.run.result_files import Store, encode
 
 UNIT = Unit(BASE, "random", "paper", 0)
 QUERIES = (16, 25, 50, 100, 200, 500, 1000)

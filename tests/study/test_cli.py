@@ -20,7 +20,7 @@ from sfihilo.study.design.conditions import Unit
 from sfihilo.study.design.panels import EVERY_PANEL, Row
 from sfihilo.study.run.engines import Engine, EngineError
 from sfihilo.study.run.progress import Forecast
-from sfihilo.study.run.store import Store, decode, encode, read_results
+from sfihilo.study.run.result_files import Store, decode, encode, read_results
 from tests.study.invented import invented, write_results
 from tests.study.tiny import EVALUATION, PEOPLE, TINY, contents
 

@@ -13,8 +13,8 @@ from sfihilo.study.people.users import HeadSettings, UserSettings
 from sfihilo.study.run.description import Provenance
 from sfihilo.study.run.engines import Engine
 from sfihilo.study.run.evaluation import EvaluationSettings
+from sfihilo.study.run.result_files import Store
 from sfihilo.study.run.runner import Plan, Report, Watcher, run
-from sfihilo.study.run.store import Store
 
 TINY = Condition("tiny", policy_dim=2, outcome_dim=2)
 PEOPLE = UserSettings(

@@ -22,7 +22,7 @@ from benchmarks.peers.advice.methods import METHODS
 from benchmarks.tables import table
 from sfihilo.study.analysis.statistics import holm, paired_test
 from sfihilo.study.design.panels import BEST, GLOBAL_PAIRS, RANDOM
-from sfihilo.study.run.store import read_results
+from sfihilo.study.run.result_files import read_results
 
 COLUMNS = ("shape", "method", "user", "query", "gap", "asked")
 OWN = "best"

@@ -87,7 +87,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
 ) -> None:
     """Learn simulated people for both goals and at random, print a table, draw a picture."""
-    run = load("sfihilo.study.demo.report", "run", "study")
+    run = load("sfihilo.study.demo.show", "run", "study")
     with errors():
         run(queries=queries, people=people, out=out)
     if has_console():

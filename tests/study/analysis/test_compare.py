@@ -12,7 +12,7 @@ import pytest
 
 from sfihilo.study.analysis import compare
 from sfihilo.study.run.description import Provenance, describe
-from sfihilo.study.run.store import Store, encode
+from sfihilo.study.run.result_files import Store, encode
 from tests.study.invented import UNIT, invented, write_results
 
 

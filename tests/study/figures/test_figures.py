@@ -20,13 +20,13 @@ from sfihilo.study.analysis.measures import POLICY_GAP, Cell, Results
 from sfihilo.study.design.panels import LOOKAHEAD
 from sfihilo.study.figures import (
     boxes,
-    conditions,
     curves,
     extrapolation,
+    preset_changes,
     presets,
     results,
     style,
-    users,
+    user_diagnostics,
 )
 from sfihilo.study.people.users import HeadSettings, UserSettings
 from tests.study.invented import invented
@@ -222,7 +222,7 @@ def test_preset_figures_name_both_presets(whole: Results) -> None:
 def test_conditions_figure_has_one_line_per_shared_condition(
     whole: Results, base_only: Results
 ) -> None:
-    figure = conditions.preset_conditions(whole)
+    figure = preset_changes.preset_conditions(whole)
     written = texts(figure)
     for label in (
         "standard",
@@ -240,11 +240,13 @@ def test_conditions_figure_has_one_line_per_shared_condition(
     assert all(
         (np.asarray(line.get_xdata()) < 0).all() for line in points
     )  # the invented default is better
-    assert texts(conditions.preset_conditions(base_only)).count("not run") == len(conditions.DRAWN)
+    assert texts(preset_changes.preset_conditions(base_only)).count("not run") == len(
+        preset_changes.DRAWN
+    )
 
 
 def test_conditions_figure_without_differences_has_distinct_ticks(whole: Results) -> None:
-    forward = conditions.preset_conditions(whole).axes[1]
+    forward = preset_changes.preset_conditions(whole).axes[1]
     assert forward.get_title(loc="left") == "forward error"
     low, high = forward.get_xlim()
     assert low <= -1
@@ -255,7 +257,9 @@ def test_conditions_figure_without_differences_has_distinct_ticks(whole: Results
 def test_a_condition_without_a_relative_change_keeps_an_empty_line() -> None:
     table = invented(3, ["paper", "default"], ["base", "d02"])
     nothing = (table["condition"] == "d02") & (table["metric"] == "final_policy_gap")
-    figure = conditions.preset_conditions(Results.of(table.assign(value=table["value"] * ~nothing)))
+    figure = preset_changes.preset_conditions(
+        Results.of(table.assign(value=table["value"] * ~nothing))
+    )
     error, _, missed, _ = figure.axes
     points = [[line for line in axes.lines if line.get_marker() == "o"] for axes in (error, missed)]
     assert [len(found) for found in points] == [2, 1]
@@ -273,7 +277,7 @@ def test_a_condition_without_a_relative_change_keeps_an_empty_line() -> None:
 def test_colours_say_better_worse_or_undecided(
     low: float, high: float, users: int, colour: str
 ) -> None:
-    assert conditions.change_colour(low, high, users) == colour
+    assert preset_changes.change_colour(low, high, users) == colour
 
 
 def test_the_reliability_legend_names_only_what_is_drawn() -> None:
@@ -294,7 +298,7 @@ def test_the_default_preset_is_drawn_by_its_own_rule(whole: Results) -> None:
 
 
 def test_user_diagnostics_need_no_results() -> None:
-    written = texts(users.truth_behavior(SMALL))
+    written = texts(user_diagnostics.truth_behavior(SMALL))
     assert [f"User {number}" in written for number in (1, 2, 3, 4)] == [True] * 4
 
 
@@ -346,7 +350,7 @@ def test_all_figures_from_one_user(
     if not drawn:
         monkeypatch.setattr(style, "write", built_only)
     table = Results.of(invented(1, ["paper"], ["base"]))
-    monkeypatch.setattr(figures, "truth_behavior", lambda: users.truth_behavior(SMALL))
+    monkeypatch.setattr(figures, "truth_behavior", lambda: user_diagnostics.truth_behavior(SMALL))
     monkeypatch.setattr(style, "DOTS", 40)
     written = figures.draw_all(table, tmp_path)
     names = {path.stem for path in written}

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from sfihilo.history import generator
-from sfihilo.study.analysis.answers import COIN, calibration_slope, log_losses
+from sfihilo.study.analysis.answer_loss import COIN, calibration_slope, log_losses
 from sfihilo.study.design.conditions import learner_settings, simulated_user
 from sfihilo.study.design.panels import panel_rows
 from sfihilo.study.people.lifelike import Shape, ShapedReward, with_shape

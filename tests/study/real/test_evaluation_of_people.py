@@ -11,11 +11,11 @@ from scipy.optimize import minimize
 from typer.testing import CliRunner
 
 from sfihilo.cli.study.app import app
-from sfihilo.study.people.real import ChoiceData, PersonChoices
-from sfihilo.study.real import models
-from sfihilo.study.real.page import write_page
+from sfihilo.study.people.real_choices import ChoiceData, PersonChoices
+from sfihilo.study.real import predictors
+from sfihilo.study.real.person_measures import by_person, summary
 from sfihilo.study.real.predictions import parts
-from sfihilo.study.real.summary import by_person, summary
+from sfihilo.study.real.real_people_page import write_page
 
 
 def person(count: int, name: str = "eva", seed: int = 0) -> PersonChoices:
@@ -41,7 +41,7 @@ def test_logit_minimises_the_penalised_likelihood_of_scaled_differences() -> Non
 
     weights = minimize(objective, np.zeros(2), tol=1e-12).x
     expected = 1 / (1 + np.exp(-(new.first - new.second) / size @ weights))
-    predicted = models.logit(known, new.first, new.second, penalty=2.0)
+    predicted = predictors.logit(known, new.first, new.second, penalty=2.0)
     assert predicted == pytest.approx(expected, abs=1e-3)
 
 
@@ -49,24 +49,24 @@ def test_single_attribute_takes_the_one_that_explains_most() -> None:
     first = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.9]])
     second = np.array([[0.1, 0.5], [0.6, 0.3], [0.3, 0.2]])
     known = PersonChoices("eva", first, second, np.array([1.0, -1.0, 1.0]))  # follows the first
-    predicted = models.single(
+    predicted = predictors.single(
         known, np.array([[0.9, 0.0], [0.5, 1.0]]), np.array([[0.1, 1], [0.5, 0]])
     )
     assert predicted == pytest.approx([4 / 5, 0.5])
 
 
-@pytest.mark.parametrize("name", models.MODELS)
+@pytest.mark.parametrize("name", predictors.MODELS)
 def test_every_model_predicts_the_swapped_choice_with_the_complement(name: str) -> None:
     known, new = person(12), person(5, seed=1)
-    predict = models.MODELS[name]
+    predict = predictors.MODELS[name]
     one, other = predict(known, new.first, new.second), predict(known, new.second, new.first)
     assert one + other == pytest.approx(np.ones(5), abs=1e-6)
-    assert set(models.WORDS) == set(models.MODELS)
+    assert set(predictors.WORDS) == set(predictors.MODELS)
 
 
 def test_model_of_one_repeated_answer_is_defined() -> None:
     known = PersonChoices("eva", np.full((5, 2), 0.7), np.full((5, 2), 0.2), np.ones(5))
-    for name, predict in {**models.MODELS, **models.PENALISED}.items():
+    for name, predict in {**predictors.MODELS, **predictors.PENALISED}.items():
         value = predict(known, np.array([[0.8, 0.8]]), np.array([[0.1, 0.1]]))
         assert np.isfinite(value).all(), name
         assert name in ("coin", "paper") or value[0] > 0.5
@@ -128,7 +128,7 @@ def test_command_evaluates_an_own_table_and_goes_on_where_it_stopped(tmp_path: P
     first = CliRunner().invoke(app, [*call, "--json"])
     assert first.exit_code == 0, first.output
     rows = json.loads(first.stdout)
-    assert {row["model"] for row in rows} == set(models.MODELS)
+    assert {row["model"] for row in rows} == set(predictors.MODELS)
     assert {(row["answers"], row["persons"]) for row in rows} == {(5, 2)}
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "units").iterdir()}
     again = CliRunner().invoke(app, call)
@@ -163,7 +163,7 @@ def test_people_with_too_few_choices_are_refused(tmp_path: Path) -> None:
 
 def test_page_says_which_rows_miss_the_target(tmp_path: Path) -> None:
     lines = []
-    for model in (*models.MODELS, *models.PENALISED):
+    for model in (*predictors.MODELS, *predictors.PENALISED):
         loss = 0.70 if model == "default" else 0.66
         lines.append(
             {"set": "train", "people": "development", "answers": 5, "model": model, "persons": 9}

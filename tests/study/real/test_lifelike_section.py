@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from sfihilo.study.design.panels import panel_rows, preset_rule
-from sfihilo.study.real.lifelike import MEASURES, compared, lifelike_section, lifelike_table
+from sfihilo.study.real.lifelike_table import MEASURES, compared, lifelike_section, lifelike_table
 from sfihilo.study.run.description import describe
-from sfihilo.study.run.store import Store, encode
+from sfihilo.study.run.result_files import Store, encode
 from tests.study.tiny import PROVENANCE, tiny_unit
 
 CONDITION = panel_rows(["lifelike"])[2].condition  # judgement noise 6x

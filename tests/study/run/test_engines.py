@@ -17,8 +17,8 @@ import pytest
 from sfihilo.study.design.conditions import Unit
 from sfihilo.study.run import engines
 from sfihilo.study.run.engines import Engine, EngineError, SubmititExecutor, lost_errors
+from sfihilo.study.run.result_files import Store
 from sfihilo.study.run.runner import Silent
-from sfihilo.study.run.store import Store
 from tests.study.tiny import children_named, contents, run_units, tiny_units
 
 

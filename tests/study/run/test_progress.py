@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sfihilo.study.run.progress import Bar, Forecast, duration
+from sfihilo.study.run.result_files import Store
 from sfihilo.study.run.runner import Plan
-from sfihilo.study.run.store import Store
 from tests.study.tiny import tiny_unit, tiny_units
 
 

@@ -16,9 +16,9 @@ import pytest
 from sfihilo.study.design.conditions import Unit
 from sfihilo.study.run import runner
 from sfihilo.study.run.engines import Engine
-from sfihilo.study.run.lock import FolderBusyError, only_run
+from sfihilo.study.run.folder_lock import FolderBusyError, only_run
+from sfihilo.study.run.result_files import Store
 from sfihilo.study.run.runner import Job, Plan, Silent, compute_unit, run
-from sfihilo.study.run.store import Store
 from tests.study import tiny
 from tests.study.tiny import (
     PROVENANCE,
@@ -242,7 +242,7 @@ def test_stale_partial_files_are_removed(tmp_path: Path) -> None:
 HOLDER = """
 import sys, time
 from pathlib import Path
-from sfihilo.study.run.lock import only_run
+from sfihilo.study.run.folder_lock import only_run
 with only_run(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)

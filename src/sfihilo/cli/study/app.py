@@ -25,11 +25,11 @@ from sfihilo.cli.study.options import (
 )
 from sfihilo.cli.study.real import real
 from sfihilo.study.design.panels import EVERY_PANEL, TITLES, for_preset
-from sfihilo.study.run import store
+from sfihilo.study.run import result_files
 from sfihilo.study.run.progress import Bar
+from sfihilo.study.run.result_files import Store
 from sfihilo.study.run.runner import Plan, Report
 from sfihilo.study.run.runner import run as run_plan
-from sfihilo.study.run.store import Store
 
 app = typer.Typer(
     help="Reproduce the paper's simulation study.",
@@ -162,7 +162,7 @@ def export_tables(
 ) -> None:
     """Write all results as CSV files, one per preset and condition."""
     with errors():
-        written = store.export(results, out)
+        written = result_files.export(results, out)
     _show_paths(written, as_json)
 
 
@@ -173,7 +173,7 @@ def tables(results: ResultsOption = Path("results"), as_json: JsonOption = False
     from sfihilo.study.analysis.summary import write_tables
 
     with errors():
-        written = write_tables(Results.of(store.read_results(results)), results)
+        written = write_tables(Results.of(result_files.read_results(results)), results)
     _show_paths(written, as_json)
 
 
@@ -188,7 +188,8 @@ def figures(
     from sfihilo.study.figures import draw_all
 
     with errors():
-        written = draw_all(Results.of(store.read_results(results)), out or results / "figures")
+        table = Results.of(result_files.read_results(results))
+        written = draw_all(table, out or results / "figures")
     _show_paths(written, as_json)
 
 
@@ -199,7 +200,7 @@ def claims(
     as_json: JsonOption = False,
 ) -> None:
     """Compare the results with the paper's claims, one by one, on a page in Markdown."""
-    from sfihilo.study.analysis.page import write_page
+    from sfihilo.study.pages.results_page import write_page
 
     with errors():
         path = write_page(results, out)
@@ -236,9 +237,9 @@ def grades(
     as_json: JsonOption = False,
 ) -> None:
     """Write the page about graded answers and its figure, from results of the panel grades."""
-    from sfihilo.study.analysis.grades import stored, write_page
     from sfihilo.study.figures import style
-    from sfihilo.study.figures.grades import graded_answers
+    from sfihilo.study.figures.grade_curves import graded_answers
+    from sfihilo.study.pages.grades_page import stored, write_page
 
     with errors():
         table = stored(results)
@@ -260,9 +261,9 @@ def advice(
     as_json: JsonOption = False,
 ) -> None:
     """Write the tables and the figure about the advice, from results of the panel advice."""
-    from sfihilo.study.analysis.advice import stored, write_tables
     from sfihilo.study.figures import style
-    from sfihilo.study.figures.advice import advice_gap
+    from sfihilo.study.figures.advice_curves import advice_gap
+    from sfihilo.study.pages.advice_page import stored, write_tables
 
     with errors():
         table = stored(results)

@@ -11,7 +11,7 @@ import typer
 
 from sfihilo.cli.output import errors
 from sfihilo.cli.study.options import JsonOption
-from sfihilo.study.people.real import REAL_SETS, ChoiceData, own_table
+from sfihilo.study.people.real_choices import REAL_SETS, ChoiceData, own_table
 
 
 class PeopleName(StrEnum):
@@ -46,7 +46,7 @@ def real(
     as_json: JsonOption = False,
 ) -> None:
     """Predict held-out choices of real people, each person learned alone."""
-    from sfihilo.study.real import report
+    from sfihilo.study.real import publish
     from sfihilo.study.real.predictions import parts, predict_all
 
     def note(name: str, done: int, count: int) -> None:
@@ -62,12 +62,12 @@ def real(
         if not todo:
             raise ValueError("people: expected somebody with at least 7 choices, got nobody")
         predictions = predict_all(todo, out / "units", workers, note)
-        table = report.update(predictions, out)
-        written = report.write(out, page)
+        table = publish.update(predictions, out)
+        written = publish.write(out, page)
     if as_json:
         typer.echo(json.dumps(json.loads(table.to_json(orient="records")), indent=1))
         return
-    typer.echo(report.as_text(table))
+    typer.echo(publish.as_text(table))
     for path in written:
         typer.echo(str(path), err=True)
 

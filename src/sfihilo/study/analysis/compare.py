@@ -30,7 +30,7 @@ from sfihilo.study.analysis.measures import (
 )
 from sfihilo.study.analysis.statistics import difference_interval, holm, paired_test, stars
 from sfihilo.study.design.panels import preset_rule
-from sfihilo.study.run.store import Store
+from sfihilo.study.run.result_files import Store
 
 COMPARED: tuple[UserMeasure, ...] = (
     QUERIES_TO_10,

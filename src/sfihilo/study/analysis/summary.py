@@ -47,7 +47,7 @@ from sfihilo.study.analysis.statistics import (
     paired_test,
 )
 from sfihilo.study.design.panels import ADVICE_AT, EVERY_PANEL, Row, for_preset, preset_rule
-from sfihilo.study.run.store import write_atomically
+from sfihilo.study.run.result_files import write_atomically
 
 COLUMNS = ["panel", "condition", "preset", "rule", "users", "metric", "mean", "low", "high"]
 

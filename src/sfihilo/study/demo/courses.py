@@ -18,7 +18,7 @@ from sfihilo.history import FloatArray
 from sfihilo.learner import recommend
 from sfihilo.settings import Settings
 from sfihilo.state import State
-from sfihilo.study.demo import device
+from sfihilo.study.demo import exoskeleton
 from sfihilo.study.demo.why import Why, explain_person
 from sfihilo.study.design.conditions import derived_seed
 from sfihilo.study.people.users import SimulatedUser, UserSettings, sample_user
@@ -97,14 +97,15 @@ class Course:
 
 def learner(way: Way) -> Settings:
     """The default preset for the device; `random` differs from the goals only in what it asks."""
-    settings = Settings(policy_dim=len(device.SETTINGS), outcome_dim=len(device.OUTCOMES))
+    settings = Settings(policy_dim=len(exoskeleton.SETTINGS), outcome_dim=len(exoskeleton.OUTCOMES))
     return replace(settings, rule=way) if way == "random" else replace(settings, goal=way)
 
 
 def prepare(plan: Plan, number: int) -> Person:
     """The person of this number, with the test pairs and the best reachable reward."""
     seed = derived_seed(plan.seed, number, "demo person")
-    user = sample_user(len(device.SETTINGS), len(device.OUTCOMES), seed, settings=plan.users)
+    settings, outcomes = len(exoskeleton.SETTINGS), len(exoskeleton.OUTCOMES)
+    user = sample_user(settings, outcomes, seed, settings=plan.users)
     held_out = hold_out(user, plan.evaluation)
     blind = float(user.rewards(user.outcomes(held_out.policies)).mean())
     return Person(number, user, held_out, best_reachable(user)[0], blind)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from sfihilo.study.analysis.measures import Results
 from sfihilo.study.figures import style
-from sfihilo.study.figures.conditions import preset_conditions
 from sfihilo.study.figures.extrapolation import log_extrapolation
+from sfihilo.study.figures.preset_changes import preset_conditions
 from sfihilo.study.figures.presets import preset_curves, reliability
 from sfihilo.study.figures.results import final_results, policy_reward_gap
-from sfihilo.study.figures.users import truth_behavior
+from sfihilo.study.figures.user_diagnostics import truth_behavior
 
 BY_PRESET = {
     "final_results": final_results,

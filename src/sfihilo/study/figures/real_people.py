@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sfihilo.study.analysis.answers import COIN
+from sfihilo.study.analysis.answer_loss import COIN
 from sfihilo.study.figures import style
 from sfihilo.study.figures.curves import threshold_line
 

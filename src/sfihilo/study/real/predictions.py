@@ -15,11 +15,11 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from sfihilo.study.people.real import ChoiceData, PersonChoices
-from sfihilo.study.real.models import MODELS, PENALISED
+from sfihilo.study.people.real_choices import ChoiceData, PersonChoices
+from sfihilo.study.real.predictors import MODELS, PENALISED
 from sfihilo.study.run.description import preset_digest
 from sfihilo.study.run.engines import Engine
-from sfihilo.study.run.store import write_atomically
+from sfihilo.study.run.result_files import write_atomically
 
 People = Literal["development", "confirmation", "all"]
 ANSWERS = (5, 8, 10, 18, 20, 40, 80, 140)

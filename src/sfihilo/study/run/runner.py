@@ -22,10 +22,10 @@ from threadpoolctl import threadpool_limits
 from sfihilo.study.design.conditions import Unit
 from sfihilo.study.run.description import Provenance, describe
 from sfihilo.study.run.engines import Engine, lost_errors
-from sfihilo.study.run.lock import only_run
+from sfihilo.study.run.folder_lock import only_run
 from sfihilo.study.run.plugins import extend_search_path
+from sfihilo.study.run.result_files import Store, encode
 from sfihilo.study.run.simulate import run_unit
-from sfihilo.study.run.store import Store, encode
 
 _STALE_SECONDS = 3600
 _STRIKES = 2  # how often a unit may kill its worker while it runs alone

@@ -36,7 +36,7 @@ from sfihilo.learner import ask, begin, recommend, tell
 from sfihilo.refit import is_checkpoint
 from sfihilo.settings import Settings
 from sfihilo.state import State
-from sfihilo.study.analysis.answers import calibration_slope, log_losses
+from sfihilo.study.analysis.answer_loss import calibration_slope, log_losses
 from sfihilo.study.design.conditions import Unit, derived_seed, learner_settings, simulated_user
 from sfihilo.study.people.users import Experience, SimulatedUser
 from sfihilo.study.run.advice_gap import run_advice_unit

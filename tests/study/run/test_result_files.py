@@ -16,7 +16,7 @@ from sfihilo import provenance
 from sfihilo.settings import Settings
 from sfihilo.study.design.conditions import Unit
 from sfihilo.study.run import description
-from sfihilo.study.run import store as st
+from sfihilo.study.run import result_files as st
 from tests.study.tiny import EVALUATION, PEOPLE, PROVENANCE, tiny_unit, tiny_units
 
 TABLE = pd.DataFrame(

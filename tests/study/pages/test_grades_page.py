@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfihilo.study.analysis.grades import PANEL, cell_of, page, stored, write_page
 from sfihilo.study.analysis.measures import Results, advice_after
 from sfihilo.study.analysis.summary import panel_tests, summarise
 from sfihilo.study.design.panels import ADVICE_AT
-from sfihilo.study.figures.grades import graded_answers
+from sfihilo.study.figures.grade_curves import graded_answers
+from sfihilo.study.pages.grades_page import PANEL, cell_of, page, stored, write_page
 
 QUERIES = (16, 25, 50, 75, 100, 125, 150)
 USERS = 6
@@ -38,7 +38,7 @@ def table(names: tuple[str, ...]) -> pd.DataFrame:
 @pytest.fixture
 def results(monkeypatch: pytest.MonkeyPatch) -> Results:
     made = table(("two_answers", "seven_grades"))
-    monkeypatch.setattr("sfihilo.study.analysis.grades.read_results", lambda path: made)
+    monkeypatch.setattr("sfihilo.study.pages.grades_page.read_results", lambda path: made)
     return Results.of(made)
 
 

@@ -16,9 +16,9 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from matplotlib.typing import LineStyleType
 
 from sfihilo.history import IntArray
-from sfihilo.study.demo import device
+from sfihilo.study.demo import exoskeleton
 from sfihilo.study.demo.courses import WAYS, Way
-from sfihilo.study.demo.summary import Band, Summary, headline, percent
+from sfihilo.study.demo.findings import Band, Summary, headline, percent
 from sfihilo.study.demo.why import Slice, Why
 from sfihilo.study.figures import style
 
@@ -91,11 +91,11 @@ def write_heads(figure: Figure, summary: Summary) -> None:
         (0.985, headline(summary), {"fontsize": 17, "fontweight": "bold", "linespacing": 1.2}),
         (
             0.896,
-            f"{summary.people} simulated people try a {device.NAME} with {len(device.SETTINGS)} "
-            f"settings and {len(device.OUTCOMES)} measured outcomes; after each trial they only "
-            "say whether it\nwas better than the one before. Lines: mean of the "
-            f"{summary.people} people; bands: ± 1 standard error. Liking: 0 % worst setting, "
-            "100 % best.",
+            f"{summary.people} simulated people try a {exoskeleton.NAME} with "
+            f"{len(exoskeleton.SETTINGS)} settings and {len(exoskeleton.OUTCOMES)} measured "
+            "outcomes; after each trial they only say whether it\nwas better than the "
+            f"one before. Lines: mean of the {summary.people} people; bands: ± 1 standard "
+            "error. Liking: 0 % worst setting, 100 % best.",
             {"color": QUIET, "linespacing": 1.35},
         ),
         (
@@ -111,7 +111,7 @@ def write_heads(figure: Figure, summary: Summary) -> None:
         ),
         (
             0.030,
-            f"Goal best advises this person: {device.describe(example.advised)}. Worth "
+            f"Goal best advises this person: {exoskeleton.describe(example.advised)}. Worth "
             f"{percent(example.advice[-1])}.",
             {"color": COLOURS["best"]},
         ),
@@ -236,7 +236,7 @@ def draw_why(panels: Sequence[Axes], why: Why) -> None:
     for axes, outcome in zip(panels[1:], chosen, strict=True):
         draw_slice(axes, why.slices[outcome])
         axes.set_ylim(*limits)
-        axes.set_xlabel(device.OUTCOMES[outcome])
+        axes.set_xlabel(exoskeleton.OUTCOMES[outcome])
     panels[0].set_title("What drives liking", pad=9)
     panels[1].set_title("How liking changes", pad=9)
     panels[1].set_ylabel("worse  $\\leftarrow$   $\\rightarrow$  better")
@@ -257,7 +257,7 @@ def draw_drives(axes: Axes, why: Why, order: IntArray) -> None:
     places = np.arange(len(order))
     axes.barh(places, why.learned[order], height=0.62, color=style.BLUE, alpha=0.75)
     axes.plot(why.truth[order], places, "|", color=style.BLACK, markersize=13, markeredgewidth=2.2)
-    axes.set_yticks(places, [device.OUTCOMES[outcome] for outcome in order])
+    axes.set_yticks(places, [exoskeleton.OUTCOMES[outcome] for outcome in order])
     axes.invert_yaxis()
     axes.set_xlim(0, None)
     axes.xaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0, symbol=" %"))

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from sfihilo.study.analysis import markdown
 from sfihilo.study.analysis.calibration import calibration_at
-from sfihilo.study.analysis.markdown import command, number
 from sfihilo.study.analysis.measures import (
     AtQuery,
     Cell,
@@ -23,8 +21,10 @@ from sfihilo.study.analysis.measures import (
 from sfihilo.study.analysis.quantities import crossing, crossing_against
 from sfihilo.study.analysis.statistics import Interval, difference_interval
 from sfihilo.study.design.panels import ADVICE_AT, BEYOND, GLOBAL_PAIRS, Row
+from sfihilo.study.pages import markdown
+from sfihilo.study.pages.markdown import command, number
 from sfihilo.study.people.answering import LOGITS_PER_REWARD, Answering
-from sfihilo.study.run.store import read_results, write_atomically
+from sfihilo.study.run.result_files import read_results, write_atomically
 
 PANEL = BEYOND["grades"]
 REFERENCE = PANEL[0]

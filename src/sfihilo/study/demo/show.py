@@ -16,11 +16,11 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from sfihilo.study.demo import device
+from sfihilo.study.demo import exoskeleton
 from sfihilo.study.demo.courses import WAYS, Course, Plan, courses
-from sfihilo.study.demo.summary import Band, Summary, headline, percent, summarise
+from sfihilo.study.demo.findings import Band, Summary, headline, percent, summarise
 from sfihilo.study.figures import style
-from sfihilo.study.figures.demo import NAMES, picture
+from sfihilo.study.figures.demo_picture import NAMES, picture
 from sfihilo.study.run.engines import Engine
 
 DEFAULT = Plan()
@@ -38,9 +38,10 @@ def show(plan: Plan, out: Path, engine: Engine) -> Path:
     console = Console()
     started = time.perf_counter()
     console.print(
-        f"{plan.people} simulated people try a {device.NAME}: {len(device.SETTINGS)} settings, "
-        f"{len(device.OUTCOMES)} measured outcomes.\nEach is learned in three ways, from "
-        f"{plan.queries} trials, each compared with the one before.\n"
+        f"{plan.people} simulated people try a {exoskeleton.NAME}: "
+        f"{len(exoskeleton.SETTINGS)} settings, {len(exoskeleton.OUTCOMES)} measured outcomes.\n"
+        f"Each is learned in three ways, from {plan.queries} trials, each compared with the one "
+        "before.\n"
     )
     summary = summarise(compute(console, plan, engine))
     path = style.write_png(picture(summary), out, "demo", dots=130)
@@ -92,7 +93,7 @@ def print_table(console: Console, summary: Summary) -> None:
         "Liking: 0 % is a person's worst setting, 100 % the best reachable one. A setting "
         f"picked blindly: {percent(summary.blind)}.\nGoal best advised better than random trials "
         f"for {summary.wins} of {summary.people} people. Its advice for the person in the picture: "
-        f"{device.describe(advised.advised)} (liking {percent(advised.advice[-1])}).",
+        f"{exoskeleton.describe(advised.advised)} (liking {percent(advised.advice[-1])}).",
         highlight=False,
     )
 

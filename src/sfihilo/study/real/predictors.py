@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sfihilo import Settings, reward_from_comparisons
 from sfihilo.history import FloatArray
 from sfihilo.inverse import AverageSettings
-from sfihilo.study.people.real import PersonChoices
+from sfihilo.study.people.real_choices import PersonChoices
 
 Model = Callable[[PersonChoices, FloatArray, FloatArray], FloatArray]
 

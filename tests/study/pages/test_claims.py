@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfihilo.study.analysis import claims, markdown, quantities, summary
-from sfihilo.study.analysis.claims import CLAIMS
+from sfihilo.study.analysis import quantities, summary
 from sfihilo.study.analysis.measures import (
     POLICY_GAP,
     QUERIES_TO_10,
@@ -19,12 +18,14 @@ from sfihilo.study.analysis.measures import (
     Results,
     gap_error,
 )
-from sfihilo.study.analysis.page import page as results_page
-from sfihilo.study.analysis.page import write_page
 from sfihilo.study.analysis.quantities import Measured
 from sfihilo.study.analysis.statistics import Interval, contrast_interval, crossing_change
-from sfihilo.study.analysis.verdicts import Check, Claim, Expectation, Finding, Kind, judge
 from sfihilo.study.design.panels import PANELS
+from sfihilo.study.pages import claims, markdown
+from sfihilo.study.pages.claims import CLAIMS
+from sfihilo.study.pages.results_page import page as results_page
+from sfihilo.study.pages.results_page import write_page
+from sfihilo.study.pages.verdicts import Check, Claim, Expectation, Finding, Kind, judge
 from tests.study.invented import invented, write_results
 
 

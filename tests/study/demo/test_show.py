@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from sfihilo.study.demo.courses import WAYS, Course, Plan, Way
-from sfihilo.study.demo.report import show
-from sfihilo.study.demo.summary import (
+from sfihilo.study.demo.findings import (
     Summary,
     headline,
     mean_liking,
@@ -18,9 +17,10 @@ from sfihilo.study.demo.summary import (
     overtakes,
     summarise,
 )
+from sfihilo.study.demo.show import show
 from sfihilo.study.demo.why import Slice, Why
 from sfihilo.study.figures import style
-from sfihilo.study.figures.demo import picture
+from sfihilo.study.figures.demo_picture import picture
 from sfihilo.study.run.engines import Engine
 from tests.study.tiny import EVALUATION, PEOPLE
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from sfihilo.study.analysis.answers import COIN
-from sfihilo.study.people.real import REAL_SETS, SOURCES
-from sfihilo.study.real.lifelike import lifelike_section
-from sfihilo.study.real.models import (
+from sfihilo.study.analysis.answer_loss import COIN
+from sfihilo.study.people.real_choices import REAL_SETS, SOURCES
+from sfihilo.study.real.lifelike_table import lifelike_section
+from sfihilo.study.real.predictors import (
     LOGIT_PENALTY,
     MODELS,
     PENALISED,

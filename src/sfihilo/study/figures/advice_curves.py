@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from sfihilo.study.analysis.advice import OTHERS, PANEL, SEEKER
 from sfihilo.study.analysis.measures import Results
 from sfihilo.study.figures import style
 from sfihilo.study.figures.curves import mean_curve
 from sfihilo.study.figures.results import users_text
+from sfihilo.study.pages.advice_page import OTHERS, PANEL, SEEKER
 
 _UNDERSTAND, _RANDOM, _PAPER = OTHERS
 _LINES = (

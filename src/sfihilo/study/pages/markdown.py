@@ -9,7 +9,7 @@ from pathlib import Path
 from sfihilo.study.analysis.calibration import Reliability
 from sfihilo.study.analysis.quantities import Measured
 from sfihilo.study.analysis.statistics import stars
-from sfihilo.study.analysis.verdicts import ALL_USERS
+from sfihilo.study.pages.verdicts import ALL_USERS
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:

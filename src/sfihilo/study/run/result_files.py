@@ -4,7 +4,7 @@
     <results>/<preset>/<condition>.parquet      packed, one per condition, small enough to commit
     <results>/<preset>/study.json               what all units share: queries, seed, preset ...
     <results>/<preset>/timings.jsonl            wall times, which are not reproducible
-    <results>/units/<preset>/.lock              held by the run that fills the folder (`lock.py`)
+    <results>/units/<preset>/.lock              held by the run that fills it (`folder_lock.py`)
 
 A unit is done if it is complete in either place. The schema of each table contains the version, the
 commit, the settings, the seeds and the environment that computed it.

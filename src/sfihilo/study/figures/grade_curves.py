@@ -6,11 +6,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from sfihilo.study.analysis.grades import PANEL, cell_of
 from sfihilo.study.analysis.measures import Results
 from sfihilo.study.figures import style
 from sfihilo.study.figures.curves import mean_curve, threshold_line
 from sfihilo.study.figures.results import users_text
+from sfihilo.study.pages.grades_page import PANEL, cell_of
 
 _COLOURS = (style.BLACK, *style.SEQUENCE)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from sfihilo.study.analysis.advice import (
+from sfihilo.study.analysis.measures import Results
+from sfihilo.study.pages.advice_page import (
     BEGIN,
     CONTENDERS,
     END,
@@ -19,7 +20,6 @@ from sfihilo.study.analysis.advice import (
     tables,
     write_tables,
 )
-from sfihilo.study.analysis.measures import Results
 
 ROW = PANEL[1]
 
@@ -66,7 +66,7 @@ def test_stored_a_later_folder_replaces_the_cells_that_it_has_and_keeps_the_othe
 ) -> None:
     short = pd.concat([_table(SEEKER, [0.4, 0.4]), _table(OTHERS[0], [0.3, 0.3])])
     folders = {tmp_path / "short": short, tmp_path / "long": _table(SEEKER, [0.2, 0.2], query=200)}
-    monkeypatch.setattr("sfihilo.study.analysis.advice.read_results", folders.__getitem__)
+    monkeypatch.setattr("sfihilo.study.pages.advice_page.read_results", folders.__getitem__)
     results = stored(list(folders))
     assert list(results.curves(SEEKER.cell(ROW), "advice_gap").queries) == [200]
     assert list(results.curves(OTHERS[0].cell(ROW), "advice_gap").queries) == [60]

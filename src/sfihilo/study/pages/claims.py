@@ -33,9 +33,9 @@ from sfihilo.study.analysis.quantities import (
     level,
 )
 from sfihilo.study.analysis.summary import TESTED, find_test, panel_tests
-from sfihilo.study.analysis.verdicts import Check, Claim, Expectation, Finding
 from sfihilo.study.design.conditions import BASE
 from sfihilo.study.design.panels import INFORMATION, LOOKAHEAD, RANDOM
+from sfihilo.study.pages.verdicts import Check, Claim, Expectation, Finding
 
 
 def findings(results: Results) -> list[Finding]:

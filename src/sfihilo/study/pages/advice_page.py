@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 
 from sfihilo.history import FloatArray
-from sfihilo.study.analysis import markdown
 from sfihilo.study.analysis.measures import AtQuery, Cell, Results, paired
 from sfihilo.study.analysis.statistics import holm, paired_test
 from sfihilo.study.design.panels import BEST, BEYOND, GLOBAL_PAIRS, LOOKAHEAD, RANDOM, Row
-from sfihilo.study.run.store import read_results, write_atomically
+from sfihilo.study.pages import markdown
+from sfihilo.study.run.result_files import read_results, write_atomically
 
 PANEL = BEYOND["advice"]
 COMPARED_AT = (60, 200)

@@ -12,7 +12,6 @@ from typing import Any
 
 import pandas as pd
 
-from sfihilo.study.analysis import markdown
 from sfihilo.study.analysis.calibration import (
     KINDS,
     calibration_end,
@@ -20,9 +19,7 @@ from sfihilo.study.analysis.calibration import (
     reliability_of,
     shown_checkpoints,
 )
-from sfihilo.study.analysis.claims import findings
 from sfihilo.study.analysis.compare import COMPARED, differences, shared_measures
-from sfihilo.study.analysis.markdown import command, number, plain
 from sfihilo.study.analysis.measures import (
     ERROR_AREA,
     FORWARD_AREA,
@@ -32,7 +29,6 @@ from sfihilo.study.analysis.measures import (
     Results,
 )
 from sfihilo.study.analysis.quantities import Measured, crossing
-from sfihilo.study.analysis.verdicts import ALL_USERS, FEWEST, SIGNIFICANT, Finding, Verdict
 from sfihilo.study.design.conditions import BASE
 from sfihilo.study.design.panels import (
     BEYOND,
@@ -45,7 +41,11 @@ from sfihilo.study.design.panels import (
     preset_rule,
 )
 from sfihilo.study.figures.style import rule_name
-from sfihilo.study.run.store import Store, read_results, write_atomically
+from sfihilo.study.pages import markdown
+from sfihilo.study.pages.claims import findings
+from sfihilo.study.pages.markdown import command, number, plain
+from sfihilo.study.pages.verdicts import ALL_USERS, FEWEST, SIGNIFICANT, Finding, Verdict
+from sfihilo.study.run.result_files import Store, read_results, write_atomically
 
 PRESETS = ("paper", "default")
 WORDS = {measure.name: measure.words for measure in COMPARED}
@@ -72,7 +72,7 @@ number of queries comes from the paper's logarithmic fit; "from the first" count
 at the first checkpoint (16 queries), of whom only that is known. p is of the two-sided paired
 t-test, with Holm's correction over the panel's tests where the comparison is one of them.
 
-How a verdict is reached (the claims are data in `src/sfihilo/study/analysis/claims.py`, the rule is
+How a verdict is reached (the claims are data in `src/sfihilo/study/pages/claims.py`, the rule is
 in `verdicts.py` beside it): each claim has one or more checks.
 A check for a direction says *yes* when the whole interval lies on the claimed side
 and p is below {SIGNIFICANT}, *leaning* when only the estimate does, and *no* otherwise. A check for

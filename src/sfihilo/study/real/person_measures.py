@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from sfihilo.study.analysis.answers import COIN, calibration_slope, log_losses
+from sfihilo.study.analysis.answer_loss import COIN, calibration_slope, log_losses
 from sfihilo.study.run.evaluation import calibration_error, reliability
 
 AGAINST = "logit"

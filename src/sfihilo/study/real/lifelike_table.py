@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.stats import t
 
 from sfihilo.study.design.panels import EVERY_PANEL, preset_rule
-from sfihilo.study.run.store import Store
+from sfihilo.study.run.result_files import Store
 
 MEASURES = {
     "preference_error": "error",

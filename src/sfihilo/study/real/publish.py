@@ -14,8 +14,8 @@ import pandas as pd
 
 from sfihilo.study.figures import style
 from sfihilo.study.figures.real_people import real_people
-from sfihilo.study.real.models import MODELS, WORDS
-from sfihilo.study.real.summary import by_person, summary
+from sfihilo.study.real.person_measures import by_person, summary
+from sfihilo.study.real.predictors import MODELS, WORDS
 
 _KEYS = ["set", "people"]
 _SHOWN = ["log_loss", "log_loss_gap", "log_loss_gap_error", "accuracy", "ece", "slope"]
@@ -46,7 +46,7 @@ def _replace(table: pd.DataFrame, path: Path) -> None:
 
 def write(out: Path, page: Path | None) -> list[Path]:
     """Draw the figure and write the page from the stored tables."""
-    from sfihilo.study.real.page import write_page
+    from sfihilo.study.real.real_people_page import write_page
 
     table = pd.read_csv(out / "summary.csv")
     written = [out / "summary.csv", out / "people.csv.gz"]
