@@ -12,6 +12,7 @@ from sfihilo import Query, Response, Settings, State, ask, begin, tell
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief
 from sfihilo.history import Choice, FloatArray, generator
+from sfihilo.inverse.posterior import LOGISTIC_STD
 from sfihilo.querying import RULES, Decision, Situation
 
 PRESETS: dict[str, Callable[..., Settings]] = {"paper": Settings.paper, "default": Settings}
@@ -103,6 +104,8 @@ def situation_of(state: State, **changes: Any) -> Situation:
         "feasible": Feasible(),
         "previous": state.history.previous_policy,
         "anchor": anchor,
+        "recalled": anchor[None],
+        "answer_noise": np.array([LOGISTIC_STD**2]),
         "forward": state.forward,
         "sampled": state.posterior,
         "gap_std": float(np.sqrt(2)) * state.settings.noise.reward,

@@ -11,7 +11,8 @@ S_j               the sign of a target pair of Global Pair Lookahead (querying/p
     I(y; S_j) ~ 1/2 psi(m, V + f^2 s^2)^2 c_j^2 psi(m_j, V_j)^2
 
 The trial whose comparison has the largest mean information over the target pairs is chosen. The new
-outcome is known by now: nothing is averaged over predictions.
+outcome is known by now: nothing is averaged over predictions. The rule that chose the policy
+counted on this choice (pairs.py).
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from sfihilo.history import (
     unit_vector,
 )
 from sfihilo.inverse.grading import CUTS, answer_bounds, answer_clarity
+from sfihilo.inverse.posterior import LOGISTIC_STD
 from sfihilo.querying import SEEKING, Decision, Situation
 from sfihilo.querying import random as random_policy
 from sfihilo.querying import rule as named_rule
@@ -126,7 +127,9 @@ def explain(state: State, feasible: Feasible | None = None) -> Decision:
 
 def situation_of(state: State, feasible: Feasible) -> Situation:
     """What a query rule is given in the state's next round."""
-    settings, anchor = state.settings, state.history.anchor
+    settings, rounds = state.settings, state.history.recent(state.settings.recall)
+    recalled = state.history.filled[rounds] if rounds.size else np.zeros((1, settings.outcome_dim))
+    ages = state.round - rounds if rounds.size else np.ones(1, dtype=int)
 
     def random(purpose: str) -> np.random.Generator:
         return generator(state.seed, state.round, purpose)
@@ -137,7 +140,9 @@ def situation_of(state: State, feasible: Feasible) -> Situation:
         policy_dim=settings.policy_dim,
         feasible=feasible,
         previous=state.history.previous_policy,
-        anchor=np.zeros(settings.outcome_dim) if anchor is None else anchor,
+        anchor=recalled[0],
+        recalled=recalled,
+        answer_noise=(LOGISTIC_STD / answer_clarity(ages, settings.recall_noise)) ** 2,
         forward=state.forward,
         sampled=state.rule_posterior,
         gap_std=float(np.sqrt(2)) * settings.noise.reward,

@@ -9,8 +9,14 @@ from scipy.stats import multivariate_normal, norm
 from sfihilo import Feasible, Query, Response, Settings, State, ask, begin, explain, tell
 from sfihilo.forward import append
 from sfihilo.history import Choice
+from sfihilo.learner import situation_of
 from sfihilo.querying import PairSettings
-from sfihilo.querying.pairs import expected_error, forward_exponent, label_sensitivity
+from sfihilo.querying.pairs import (
+    TargetPairs,
+    expected_error,
+    forward_exponent,
+    label_sensitivity,
+)
 
 
 def exact_information(mean: tuple[float, float], deviation: tuple[float, float], r: float) -> float:
@@ -110,3 +116,44 @@ def test_the_balance_weighs_the_forward_model() -> None:
         after = append(state.forward, policy, np.full(2, 0.5))
         left.append(float(after.leverage(everywhere).mean()))
     assert left[1] < left[0]
+
+
+def recalling(state: State, recall: int, recall_noise: float = 0.0) -> TargetPairs:
+    """The same target pairs, for a person who remembers this many trials."""
+    settings = replace(state.settings, recall=recall, recall_noise=recall_noise)
+    situation = situation_of(replace(state, settings=settings), Feasible())
+    return TargetPairs.of(situation, replace(situation.pairs, balance=0.0, settled=0.0))
+
+
+def test_scores_with_recall_count_the_comparison_that_tells_most() -> None:
+    """The largest of the scores against each recalled outcome alone, for the same outcome drawn."""
+    state = told(30)
+    policies = np.random.default_rng(3).uniform(size=(40, 3))
+    together = recalling(state, 4)
+    alone = [
+        replace(
+            together,
+            situation=replace(
+                together.situation,
+                recalled=each[None],
+                answer_noise=together.situation.answer_noise[:1],
+            ),
+        )
+        for each in together.situation.recalled
+    ]
+    scores = np.array([one.scores(policies, 1, "drawn") for one in alone])
+    assert np.allclose(together.scores(policies, 1, "drawn"), scores.max(axis=0), rtol=1e-5)
+    assert len(set(scores.argmax(axis=0))) > 1  # not always the same one, or this shows nothing
+
+
+def test_scores_of_people_who_forget_everything_are_those_without_recall() -> None:
+    state = told(30)
+    policies = np.random.default_rng(4).uniform(size=(40, 3))
+    forgetful = recalling(state, 5, recall_noise=1e12).scores(policies, 4, "drawn")
+    assert np.allclose(forgetful, recalling(state, 1).scores(policies, 4, "drawn"), rtol=1e-5)
+
+
+def test_queries_of_a_person_who_remembers_more_differ() -> None:
+    state = told(30)
+    remembering = replace(state, settings=replace(state.settings, recall=5))
+    assert not np.array_equal(ask(state).policy, ask(remembering).policy)

@@ -9,11 +9,13 @@ Notation
 targets     zeta_j, zeta'_j   pairs of policies over the whole feasible set, outcomes drawn
 gap         g_j ~ N(m_j, V_j) margin of a target pair, S_j its sign
 candidate   g_c ~ N(m_c, V_c) margin against the anchor, Y = sign(g_c + noise) its label
+recalled    phi_i             outcomes that the candidate's may be compared with; one, the anchor,
+                              unless `Settings.recall` is larger than 1. Y_i: the label against it
 c_j                           Cov(g_c, g_j)
 psi(m, V)^2 phi(a)^2 / (V Phi(a) (1 - Phi(a))), a = m / sqrt(V)
 
     I(Y; S_j) ~ 1/2 psi(m_c, V_c + s^2)^2 c_j^2 psi(m_j, V_j)^2
-    U(tau) = E_{phi ~ p_f(. | tau)} mean_j I(Y; S_j)
+    U(tau) = E_{phi ~ p_f(. | tau)} max_i mean_j I(Y_i; S_j)
     G(tau) = mean_zeta c_t(zeta, tau)^2 / (e_t(tau) + lambda_f + eps_f)
     D = mean_j Phi(-|m_j| / sqrt(V_j))
     p = min(1, balance max(1, settled / D)^2)
@@ -121,11 +123,19 @@ class TargetPairs:
             (count, draws, dimension), dtype=np.float32
         )
         outcomes = sample(mean[:, None], variance[:, None], normals)
-        features = self.situation.posterior.features
-        anchor = self.situation.anchor.astype(np.float32)[None]
         flat = outcomes.reshape(-1, dimension).astype(np.float32)
-        nats = self.information(features(anchor) - features(flat))
+        nats = self._best_compared(self.situation.posterior.features(flat))
         return np.asarray(nats.reshape(count, draws).mean(axis=1))
+
+    def _best_compared(self, features: FloatArray) -> FloatArray:
+        """Nats of each outcome's comparison with the recalled outcome that tells most."""
+        situation = self.situation
+        recalled = situation.posterior.features(situation.recalled.astype(np.float32))
+        each = [
+            self.information(other - features, noise)
+            for other, noise in zip(recalled, situation.answer_noise.tolist(), strict=True)
+        ]
+        return np.asarray(np.max(each, axis=0))
 
     def information(
         self, differences: FloatArray, noise: FloatArray | float = LOGISTIC_STD**2

@@ -4,6 +4,8 @@ Notation
 --------
 pool         P_t          (P, d_policy)
 anchor       bar phi_t    (d_outcome,)
+recalled     phi_i        (r, d_outcome)  outcomes that the next one may be compared with
+answer_noise s_i^2        (r,)            variance of the noise of that answer, in logits
 scores       a_MI,mean    (P,)
 targets      Z_t          indices into the pool
 shortlist    S_t          indices into the pool
@@ -37,6 +39,7 @@ if TYPE_CHECKING:  # the settings stand beside the rules, which import this modu
 class Situation:
     """What a rule may look at. `random(purpose)` gives this round's generator for a purpose.
 
+    recalled: the anchor, and with `Settings.recall` above 1 outcomes before it, the newest first.
     cuts: the positive edges of the grades that are offered, in logits; empty for two answers.
     """
 
@@ -46,6 +49,8 @@ class Situation:
     feasible: Feasible
     previous: FloatArray | None
     anchor: FloatArray
+    recalled: FloatArray
+    answer_noise: FloatArray
     forward: ForwardBelief
     sampled: Callable[[], RewardPosterior]
     gap_std: float
