@@ -19,7 +19,7 @@ NIGHT = 14 * 60.0
 class Keys(Terminal):
     """A terminal whose keys are given; a function among them is called, as if time passed."""
 
-    def __init__(self, *keys: str | None | Callable[[], None]) -> None:
+    def __init__(self, *keys: str | Callable[[], object] | None) -> None:
         self.interactive = False
         self.keys = list(keys)
         self.shown: list[str] = []
@@ -101,3 +101,14 @@ def test_next_step_after_a_night_is_to_ask(
     said = run(*words)
     assert "Next: session ask, before anything is set" in said
     assert "session start" not in said
+
+
+def test_advice_after_a_night_counts_its_steps_from_where_the_device_may_be(
+    session: Session, clock: LabClock
+) -> None:
+    near = {"torque": (28.0, 32.0)}
+    assert session.recommend(near).one_step
+    clock.passes(NIGHT)
+    assert not session.recommend(near).one_step  # it may have been switched off, and be at 0
+    session.place({"torque": 25.0})
+    assert session.recommend(near).one_step

@@ -272,3 +272,14 @@ def test_walk_has_a_finite_length(folder: Path, seconds: str) -> None:
     said = run("run", "space.toml", "-p", "P01", "--seconds", seconds, code=2)
     assert "--seconds" in said
     assert not (folder / "sfihilo.db").exists()
+
+
+def test_run_refuses_the_session_of_another_participant(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable may still name the session of the person before."""
+    for code in ("P01", "P02"):
+        run("new", "space.toml", "-p", code)
+    monkeypatch.setenv("SFIHILO_SESSION", "P01-1")
+    said = run("run", "-p", "P02", code=2)
+    assert "expected P01, whose session P01-1 was named" in " ".join(said.split())

@@ -83,7 +83,7 @@ def test_comparison_with_a_trial_that_was_taken_out_is_not_asked(
         session.measure(2, {"o": 0.4})
     trial = session.record.trial(2)
     assert (trial.asks_choice, trial.status) == (False, "complete")
-    with pytest.raises(ValueError, match="no answer is expected: .*(no longer counts|outcome)"):
+    with pytest.raises(ValueError, match=r"no answer is expected: .*(no longer counts|outcome)"):
         session.choose(2, "new")
     if measured:
         session.undo()  # it counts again, and the person still knows

@@ -39,7 +39,7 @@ from sfihilo.cli.session.operator import is_short
 from sfihilo.cli.session.steps import require_applicable
 from sfihilo.cli.session.values import parse_number
 from sfihilo.cli.session.views import advice_tables
-from sfihilo.experiment.log.errors import DamagedError, LogError
+from sfihilo.experiment.log.errors import BusyError, DamagedError, LogError
 from sfihilo.experiment.record.kept import certain_settings
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Trial
@@ -71,7 +71,11 @@ class Dialogue:
             self._find_open_trial()
         drawn: object = None
         while True:
-            record, self.lost = self.session.record, False
+            try:
+                record, self.lost = self.session.record, False
+            except BusyError as error:  # it was waited for; the operator can wait longer, or leave
+                self.terminal.show(f"error: {error}")
+                continue
             self.shown = record
             stage = self._stage()
             if (stage, record.number) != drawn:

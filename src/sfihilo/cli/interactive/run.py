@@ -72,6 +72,7 @@ def _opened(
     """A new session, or the one that is meant; a participant's open session is continued."""
     if space is None:
         with session_at(db, name or participant, actor) as session:
+            _require_theirs(session, participant)
             yield session
         return
     with errors():
@@ -87,6 +88,16 @@ def _opened(
         session, _ = begun
         typer.echo(f"Session {session.id} begun in {db} (seed {session.record.seed}).")
         yield session
+
+
+def _require_theirs(session: Session, participant: str | None) -> None:
+    """Raise if the session is another person's: SFIHILO_SESSION may still name it."""
+    theirs = session.record.participant
+    if participant not in (None, theirs):
+        raise ValueError(
+            f"--participant: expected {theirs}, whose session {session.id} was named (by --session "
+            f"or the variable SFIHILO_SESSION), got {participant}"
+        )
 
 
 def _unfinished(space: Path, participant: str, name: str | None, db: Path) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -352,9 +353,11 @@ class Session:
         Raises:
             NothingLearnedError: no comparison was learned from yet.
         """
-        record, state = self.learned()
+        with self._lock:
+            record, state = self.learned()
+            places = self._log.places_now()
         require_functions(record)
-        return advise(record, state, feasible, compare_with)
+        return advise(replace(record, positions=places), state, feasible, compare_with)
 
     def prepare(self) -> None:
         """Compute the next query per possible answer in the background, once it is measured."""
