@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from threading import RLock
 
@@ -18,7 +17,6 @@ from sfihilo.experiment.log.event import Event, canonical
 from sfihilo.experiment.log.store import Log
 from sfihilo.experiment.record.fold import advance, fold, redo_target, undo_target
 from sfihilo.experiment.record.pauses import Moment
-from sfihilo.experiment.record.places import places
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Trial
 from sfihilo.experiment.session import decide
@@ -31,7 +29,6 @@ from sfihilo.experiment.session.requirements import (
     require_reachable,
     require_to_do,
 )
-from sfihilo.experiment.space.space import Policy
 
 Decision = Callable[[Record], Draft]
 Completion = Callable[[Record, Draft], Draft]
@@ -84,13 +81,6 @@ class SessionLog:
             self.events += found[1:]
             self.record = advance(self.record, self.events, len(found) - 1)
         return self.record
-
-    def places_now(self) -> tuple[Policy, ...]:
-        """Where the device may be by now: after a long pause it may have been switched off."""
-        wall, monotonic = now()
-        last = self.events[-1]
-        resumed = replace(last, kind="resumed", body={}, wall=wall, monotonic=monotonic)
-        return places([*self.events, resumed], self.record.space.start)
 
     def number_of(self, event: int | str) -> int:
         """The number of an event that is given by its number or its hash; 0 for an unknown hash."""
