@@ -126,6 +126,7 @@ def test_decimal_commas_are_understood(text: str, value: float) -> None:
         ("12,345,678", "could mean 12345678"),
         ("1.234,5", "expected a number"),
         ("4 W", "expected a number such as 4.1"),
+        ("4_1", "expected a number such as 4.1"),
     ],
 )
 def test_ambiguous_numbers_are_explained(text: str, message: str) -> None:

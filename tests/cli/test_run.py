@@ -253,3 +253,33 @@ def test_run_refuses_another_space_for_an_open_session(folder: Path) -> None:
     (folder / "other.toml").write_text(text.replace("high = 8", "high = 9"))
     assert "open with another space" in run("run", "other.toml", "-p", "P01", code=2)
     assert "--participant" in run("run", "space.toml", code=2)
+
+
+def test_outcome_that_was_typed_before_leaving_is_not_called_stored(folder: Path) -> None:
+    operator = Operator("space.toml", "-p", "P01", "--seed", "7")
+    operator.see(BETWEEN)
+    operator.press("\r", READY)
+    operator.to_outcomes()
+    operator.press("4.1\r", "comfort, 0 to 10 .*: ")
+    operator.press("q\r", "Not stored, since some were not entered: effort=4.1")
+    operator.see("Left. Everything else is stored")
+    operator.child.expect(pexpect.EOF)
+    assert not recorded(folder)[0].trials[0].measured
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf"])
+def test_walk_has_a_finite_length(folder: Path, seconds: str) -> None:
+    said = run("run", "space.toml", "-p", "P01", "--seconds", seconds, code=2)
+    assert "--seconds" in said
+    assert not (folder / "sfihilo.db").exists()
+
+
+def test_run_refuses_the_session_of_another_participant(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable may still name the session of the person before."""
+    for code in ("P01", "P02"):
+        run("new", "space.toml", "-p", code)
+    monkeypatch.setenv("SFIHILO_SESSION", "P01-1")
+    said = run("run", "-p", "P02", code=2)
+    assert "expected P01, whose session P01-1 was named" in " ".join(said.split())

@@ -163,5 +163,6 @@ def test_every_stage_has_a_screen(session: Session) -> None:
     session.start(session.ask())
     record: Record = session.record
     assert "no outcome yet" in "\n".join(screen(record, "unfinished"))
-    assert "back" in screen(record, "break")[0]
+    assert "back" in screen(replace(record, interrupted=True), "break")[0]
+    assert "DO NOT APPLY" in screen(record, "break")[1]  # a pause that nobody recorded
     assert "closed" in screen(replace(record, closed=True), "closed")[0]

@@ -86,3 +86,21 @@ def test_labels_that_would_be_the_same_get_a_number(tmp_path: Path) -> None:
         ("P1", "abx2"): ("sub-P1x3", "ses-abx2x2"),
     }
     assert validated(tmp_path / "bids") == (0, [])
+
+
+def test_session_keeps_its_label_when_it_is_exported_alone(folder: Path) -> None:
+    """Otherwise the data of P1 would take the place of those of P-1."""
+
+    def people() -> dict[str, str]:
+        found = sorted((folder / "bids").rglob("*_beh.json"))
+        return {path.name: json.loads(path.read_text())["ParticipantCode"] for path in found}
+
+    with Lab(folder / "lab.db") as lab:
+        for code in ("P-1", "P1"):
+            session = lab.create(EXOSKELETON, code, 1, settings=LEAN)
+            Person(EXOSKELETON, 1).walk(session, 1)
+        export(lab, folder, formats=["bids"])
+        before = people()
+        assert sorted(before.values()) == ["P-1", "P1"]
+        export(lab, folder, ["P1-1"], formats=["bids"])
+    assert people() == before

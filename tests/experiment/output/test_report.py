@@ -3,6 +3,7 @@
 import base64
 import re
 from collections.abc import Iterator
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from sfihilo.experiment.output import figure
 from sfihilo.experiment.output.report import report, write_report
 from sfihilo.history import Choice
 from sfihilo.settings import Settings
-from tests.experiment.people import EXOSKELETON, LEAN, finish, memory_folder
+from tests.experiment.people import EXOSKELETON, LEAN, Person, finish, memory_folder
 
 SPACE = Space(
     {"torque": Parameter(0, 60, unit="Nm"), "timing": Parameter(0, 1)},
@@ -149,3 +150,28 @@ def test_trials_are_whole_numbers_on_every_axis(
     for axis in [axis for made in drawn for axis in made.axes]:
         ticks = axis.xaxis.get_majorticklocs()
         assert (ticks == np.round(ticks)).all()
+
+
+def test_report_is_of_one_moment_while_another_program_writes_all_the_time(
+    lab: Lab,
+) -> None:
+    session = lab.create(EXOSKELETON, "P07", 7, settings=LEAN)
+    Person(EXOSKELETON, 1).walk(session, 4)
+    over = Event()
+
+    def write() -> None:
+        with Lab(lab.log.path) as other:
+            writer = other.open(session.id)
+            while not over.is_set():
+                writer.note(f"note {writer.record.number}")
+
+    thread = Thread(target=write)
+    thread.start()
+    try:
+        page = report(session)
+    finally:
+        over.set()
+        thread.join()
+    (number,) = re.findall(r"From event (\d+) of this session", page)
+    told = [event for event in session.events[: int(number)] if event.kind == "note"]
+    assert re.findall(r"<td>note (\d+)</td>", page) == [str(event.number - 1) for event in told]

@@ -125,9 +125,16 @@ class Model:
 
     def withdraw(self, number: int) -> None:
         self.trials[number - 1]["ending"] = "withdrawn"
+        self.ask_only_what_can_be_used()
 
     def amend(self, number: int, value: float | None) -> None:
         self.trials[number - 1] |= {"measured": True, "outcome": value}
+        self.ask_only_what_can_be_used()
+
+    def ask_only_what_can_be_used(self) -> None:
+        """The outcome that an open question is about may have been taken out."""
+        if not over(self.last) and not self.last["answered"] and self.last["with"] != self.anchor():
+            self.last["wants"] = False
 
     def interrupt(self) -> None:
         self.interrupted = True
@@ -276,6 +283,9 @@ class SessionMachine(RuleBasedStateMachine):
                 self.session.choose(last["number"], choice)
         elif not last["wants"]:
             with pytest.raises(ValueError, match="no answer is expected"):
+                self.session.choose(last["number"], choice)
+        elif self.model.interrupted:
+            with pytest.raises(ValueError, match="resume it before you answer"):
                 self.session.choose(last["number"], choice)
         else:
             self.session.choose(last["number"], choice)

@@ -39,16 +39,19 @@ from sfihilo.cli.session.operator import is_short
 from sfihilo.cli.session.steps import require_applicable
 from sfihilo.cli.session.values import parse_number
 from sfihilo.cli.session.views import advice_tables
-from sfihilo.experiment.log.errors import DamagedError, LogError
+from sfihilo.experiment.log.errors import BusyError, DamagedError, LogError
 from sfihilo.experiment.record.kept import certain_settings
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Trial
+from sfihilo.experiment.session.commit import now
+from sfihilo.experiment.session.decide import pause_is_break
 from sfihilo.experiment.session.session import Session
 
 if TYPE_CHECKING:
     from sfihilo.settings import Goal
 
 LINES_PER_LARGE_NUMBER, OTHER_LINES = 4, 8
+LOOK_AGAIN = 10.0  # seconds after which a screen that nobody touches is checked for a break
 
 
 @dataclass
@@ -60,6 +63,7 @@ class Dialogue:
     seconds: float
     walk: Walk | None = None
     shown: Record | None = None  # what the operator sees, and therefore means
+    lost: bool = False  # whether outcomes that were typed last are not stored
 
     def run(self) -> None:
         """The whole loop."""
@@ -67,8 +71,13 @@ class Dialogue:
             self._find_open_trial()
         drawn: object = None
         while True:
-            record = self.shown = self.session.record
-            stage = stage_of(record, self.walk)
+            try:
+                record, self.lost = self.session.record, False
+            except BusyError as error:  # it was waited for; the operator can wait longer, or leave
+                self.terminal.show(f"error: {error}")
+                continue
+            self.shown = record
+            stage = self._stage()
             if (stage, record.number) != drawn:
                 self._show(stage)
                 drawn = (stage, record.number)
@@ -76,8 +85,15 @@ class Dialogue:
                 action = self._action(stage)
                 if action == "leave":
                     return
-                if action is not None:
+                if action is not None and stage == self._stage():
                     self._act(action, stage)
+
+    def _stage(self) -> Stage:
+        """What the session on the screen waits for; a long pause in an open trial is a break."""
+        record = self._meant()
+        stage = stage_of(record, self.walk)
+        at_rest = stage in ("ready", "unfinished", "answering")
+        return "break" if at_rest and pause_is_break(record, now()) else stage
 
     @contextmanager
     def _errors_shown(self) -> Iterator[None]:
@@ -112,8 +128,11 @@ class Dialogue:
             return self._measure()
         if stage == "walking":
             return self._walked()
-        key = self.terminal.key()
-        return None if key is None else action_of(stage, key, self.session.record.grades)
+        while stage == self._stage():
+            key = self.terminal.key(LOOK_AGAIN)
+            if key is not None:
+                return action_of(stage, key, self._meant().grades)
+        return None
 
     def _walked(self) -> Action:
         """Count the walk until its time is over or a key is pressed."""
@@ -143,24 +162,31 @@ class Dialogue:
                 while name not in values:
                     text = self.terminal.line(outcome_prompt(name, outcome))
                     if text.strip().lower() in KEYS["measuring"] or text == END:
+                        self._say_not_stored(values)
                         return action_of("measuring", text if text == END else text.strip())
                     try:
                         values[name] = read_outcome(space, name, text)
                     except ValueError as error:
                         self.terminal.show(f"error: {error}")
         except KeyboardInterrupt:
-            if values:
-                self.terminal.show("", f"Not stored, since some were not entered: {typed(values)}")
+            self.terminal.show("")
+            self._say_not_stored(values)
             raise
         try:
             self._require_unchanged()
             measured = self.session.measure(self._trial(), values)
-        except ValueError:
+        except (ValueError, LogError):
             self.terminal.show(f"Not stored: {typed(values)}")
             raise
         self.terminal.show(*(f"warning: {warning}" for warning in measured.warnings))
         self.session.prepare()  # computes the next settings while the person thinks
         return None
+
+    def _say_not_stored(self, values: dict[str, float | None]) -> None:
+        """Outcomes are stored together: those typed before another key are not."""
+        self.lost = bool(values)
+        if values:
+            self.terminal.show(f"Not stored, since some were not entered: {typed(values)}")
 
     def _act(self, action: Action, stage: Stage) -> None:
         if action not in ("help", "advice"):
@@ -184,7 +210,7 @@ class Dialogue:
             "pain": self._pain,
             "place": self._place,
             "break": self._break,
-            "resume": self.session.resume,
+            "resume": self._resume,
             "advice": self._advice,
             "goal": self._goal,
         }
@@ -285,6 +311,12 @@ class Dialogue:
             return
         self.session.interrupt()
         self.walk = None
+
+    def _resume(self) -> None:
+        if self._meant().interrupted:
+            self.session.resume()
+        else:
+            self._find_open_trial()
 
     def _goal(self) -> None:
         """The other one of the two goals."""

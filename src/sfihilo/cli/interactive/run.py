@@ -20,11 +20,12 @@ from sfihilo.cli.output import errors
 from sfihilo.cli.session.begin import begin, read_space
 from sfihilo.cli.session.command import lab_at, readable_records, session_at
 from sfihilo.experiment.session.session import Session
+from sfihilo.experiment.space.parameter import finite_number
 
 if TYPE_CHECKING:
     from sfihilo.settings import Goal
 
-STORED = "Everything is stored. 'sfihilo session run' goes on from here."
+GOES_ON = "'sfihilo session run' goes on from here."
 
 
 def run_session(
@@ -38,16 +39,24 @@ def run_session(
     actor: str | None,
 ) -> None:
     """Open or begin the session, run the loop, and say how to go on."""
+    with errors():
+        finite_number(seconds, "--seconds")
     with _opened(space, participant, seed, goal, name, db, actor) as session:
         if goal is not None and session.record.goal != goal:
             session.set_goal(cast("Goal", goal))
         with _orderly_signals():
+            dialogue = Dialogue(session, Terminal(), seconds)
             try:
-                Dialogue(session, Terminal(), seconds).run()
+                dialogue.run()
             except KeyboardInterrupt:
-                typer.echo(f"\nStopped. {STORED}")
+                typer.echo(f"\nStopped. {_stored(dialogue)}")
                 raise typer.Exit(130) from None
-        typer.echo(f"Left. {STORED}")
+        typer.echo(f"Left. {_stored(dialogue)}")
+
+
+def _stored(dialogue: Dialogue) -> str:
+    """What the operator can rely on after leaving."""
+    return f"Everything {'else ' if dialogue.lost else ''}is stored. {GOES_ON}"
 
 
 @contextmanager
@@ -63,6 +72,7 @@ def _opened(
     """A new session, or the one that is meant; a participant's open session is continued."""
     if space is None:
         with session_at(db, name or participant, actor) as session:
+            _require_theirs(session, participant)
             yield session
         return
     with errors():
@@ -78,6 +88,16 @@ def _opened(
         session, _ = begun
         typer.echo(f"Session {session.id} begun in {db} (seed {session.record.seed}).")
         yield session
+
+
+def _require_theirs(session: Session, participant: str | None) -> None:
+    """Raise if the session is another person's: SFIHILO_SESSION may still name it."""
+    theirs = session.record.participant
+    if participant not in (None, theirs):
+        raise ValueError(
+            f"--participant: expected {theirs}, whose session {session.id} was named (by --session "
+            f"or the variable SFIHILO_SESSION), got {participant}"
+        )
 
 
 def _unfinished(space: Path, participant: str, name: str | None, db: Path) -> str | None:

@@ -241,6 +241,11 @@ def screen(record: Record, stage: Stage, large: bool = False) -> list[str]:
     trial = record.current
     if stage == "closed":
         return [f"Session {record.session} is closed: it can be read, not continued."]
+    if stage == "break" and not record.interrupted:
+        return [
+            "Break: nothing was done here for a long time.",
+            "DO NOT APPLY settings that were shown before. Press Enter when the person is back.",
+        ]
     if stage == "break":
         return ["Break. Press Enter when the person is back."]
     if trial is None:

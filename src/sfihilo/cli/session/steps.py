@@ -10,6 +10,8 @@ from sfihilo.experiment.record.kept import last_policy
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Trial
 from sfihilo.experiment.session.allowed import is_painful, way_out
+from sfihilo.experiment.session.commit import now
+from sfihilo.experiment.session.decide import pause_is_break
 from sfihilo.experiment.session.requirements import require_reachable
 from sfihilo.experiment.space.parameter import Parameter
 from sfihilo.experiment.space.safety import UnsafePolicyError
@@ -31,6 +33,11 @@ def next_step(record: Record) -> str:
     trial = record.current
     if trial is None:
         return "Next: session ask"
+    if pause_is_break(record, now()):
+        return (
+            "Next: session ask, before anything is set: the pause counts as a break, so what may "
+            "be applied or compared now is checked anew"
+        )
     if not trial.measured:
         return _next_of_walk(record, trial)
     how_much = f" {'|'.join(STRENGTHS[record.grades])}" if record.grades > 2 else ""

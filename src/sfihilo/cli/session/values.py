@@ -57,6 +57,8 @@ def parse_number(text: str, name: str) -> float:
     if COMMA.fullmatch(stripped):
         stripped = stripped.replace(",", ".")
     try:
+        if "_" in stripped:  # which Python reads as 41 where 4_1 was a slip of 4.1
+            raise ValueError
         return float(stripped)
     except ValueError:
         raise ValueError(f"{name}: expected a number such as 4.1, got {text!r}") from None

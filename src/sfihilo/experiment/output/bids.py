@@ -24,13 +24,18 @@ TASK = "preference"
 MISSING = "n/a"
 
 
-def write_bids(sessions: Mapping[str, ExportedSession], folder: Path) -> list[Path]:
-    """Write a dataset of these sessions into a folder; returns the files."""
+def write_bids(
+    sessions: Mapping[str, ExportedSession], folder: Path, participants: Mapping[str, str]
+) -> list[Path]:
+    """Write a dataset of these sessions into a folder; returns the files.
+
+    `participants` has the participant of every session of the lab's file: labels follow from all of
+    them, so that a session has the same label whichever others are exported with it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     written = _write_head(folder)
     people: dict[str, int] = {}
-    subjects = unique_labels(session.record.participant for session in sessions.values())
-    labels = unique_labels(sessions)
+    subjects, labels = unique_labels(participants.values()), unique_labels(participants)
     for name, exported in sessions.items():
         record = exported.record
         subject, label = subjects[record.participant], labels[name]
@@ -48,9 +53,9 @@ def write_bids(sessions: Mapping[str, ExportedSession], folder: Path) -> list[Pa
         Column("participant_id", "text", "participant's code"),
         Column("sessions", "integer", "number of sessions in this dataset"),
     )
-    participants = Table("participants", "", columns, rows)
+    table = Table("participants", "", columns, rows)
     path = folder / "participants.tsv"
-    written.append(write_csv(participants, path, delimiter="\t", missing=MISSING))
+    written.append(write_csv(table, path, delimiter="\t", missing=MISSING))
     written.append(
         _write_json(folder / "participants.json", {"sessions": {"Description": columns[1].about}})
     )

@@ -71,7 +71,9 @@ def export(
     if "bids" in formats:
         from sfihilo.experiment.output.bids import write_bids
 
-        written += write_bids(chosen, folder / "bids")
+        begun = [event for event in events if event.number == 1]
+        participants = {event.session: str(event.body.get("participant")) for event in begun}
+        written += write_bids(chosen, folder / "bids", participants)
     if unreadable:
         lines = [f"{printable(name)}: {printable(why)}" for name, why in unreadable.items()]
         text = "\n".join([NOT_EXPORTED, *lines]) + "\n"

@@ -20,7 +20,6 @@ from sfihilo.experiment.insight import (
     outcome_errors,
     ranked,
 )
-from sfihilo.experiment.log.errors import BusyError
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.output import figure
 from sfihilo.experiment.output.advice import Advice, preference_rows, reward_words
@@ -31,6 +30,7 @@ from sfihilo.experiment.record.answers import offered, strength_word
 from sfihilo.experiment.record.protocol import Veto
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import TAKEN_OUT, Trial
+from sfihilo.experiment.session.reading import Reading
 from sfihilo.experiment.session.rounds import used_answers
 from sfihilo.experiment.session.session import Session
 from sfihilo.experiment.space.parameter import Outcome, Parameter
@@ -50,7 +50,6 @@ details summary{cursor:pointer}code{font-size:.85em;word-break:break-all}
 """
 ANSWERS = {"new": "this one", "previous": "the one before", "same": "same", None: "cannot say"}
 MARK = b"<!doctype html><html lang=en><meta charset=utf-8><title>Session "  # how a report begins
-TRIES = 10
 
 
 def write_report(
@@ -72,26 +71,22 @@ def report(session: Session, compare_with: Mapping[str, Mapping[str, float]] | N
 
     The advice is also compared with the named policies of `compare_with`.
     """
-    for _ in range(TRIES):
-        record, state, last = session.record, session.state, session.events[-1]
-        advice = _advice_or_reason(session, compare_with)
-        page = _page(record, state, last, advice)
-        if session.record.number == record.number == last.number:
-            return page
-    raise BusyError(f"session {session.id}: another writer changes it all the time; try again")
+    reading = session.read()
+    advice = _advice_or_reason(reading, compare_with)
+    return _page(reading.record, reading.state, reading.events[-1], advice)
 
 
 def _advice_or_reason(
-    session: Session, compare_with: Mapping[str, Mapping[str, float]] | None
+    reading: Reading, compare_with: Mapping[str, Mapping[str, float]] | None
 ) -> Advice | str:
     """The advice, or why there is none: a report is written all the same."""
     try:
-        return session.recommend(compare_with=compare_with)
+        return reading.recommend(compare_with=compare_with)
     except NothingLearnedError as error:
         return f"{error}, and nothing to explain"
     except ValueError as error:
         if compare_with:
-            session.recommend()  # raises too, unless what is compared with is wrong
+            reading.recommend()  # raises too, unless what is compared with is wrong
             raise
         return str(error)
 

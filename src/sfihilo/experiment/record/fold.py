@@ -17,7 +17,7 @@ from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.record.pauses import Moment
 from sfihilo.experiment.record.places import TRIAL_MADE, corrects, places, taken_back
 from sfihilo.experiment.record.protocol import Protocol, Veto
-from sfihilo.experiment.record.recalled import walks_ago
+from sfihilo.experiment.record.recalled import walks_ago, with_comparable
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Ending, Trial
 from sfihilo.experiment.space.space import Space, function_name
@@ -213,6 +213,20 @@ def _not_last(record: Record, trial: Trial) -> Record:
     return _unasked(record, trial, warning)
 
 
+def _not_comparable(record: Record) -> Record:
+    """Ask for no comparison with a trial whose outcome was taken out while the question is open."""
+    trial = record.current
+    if trial is None or trial.answered or not trial.asks_choice or trial.compare_with is None:
+        return record
+    *_, (_, comparable) = with_comparable(record)
+    if trial.compare_with in comparable:
+        return record
+    named = trial.compare_with
+    return _unasked(
+        record, trial, f"no comparison is asked: the outcome of trial {named} no longer counts"
+    )
+
+
 def _unasked(record: Record, trial: Trial, warning: str) -> Record:
     warnings = (*trial.warnings, warning)
     return _changed(record, trial.number, asks_choice=False, warnings=warnings)
@@ -263,7 +277,7 @@ def _amended(record: Record, event: Event) -> Record:
         changes |= {"measured": True, "outcome": _ordered(record, body["outcome"])}
     if "choice" in body:
         changes |= _answer(body)
-    return _named(_changed(record, body["trial"], **changes), body)
+    return _not_comparable(_named(_changed(record, body["trial"], **changes), body))
 
 
 def _aborted(record: Record, event: Event) -> Record:
@@ -277,12 +291,13 @@ def _vetoed(record: Record, event: Event) -> Record:
 def _withdrawn(record: Record, event: Event) -> Record:
     """Take a trial's data out; or an event, which may open a trial again that was not the last.
 
-    An answer that was given before, about a pair that is still known, may be typed again.
+    An answer that was given before, about a pair that is still known, may be typed again; but not
+    if the outcome was taken back as well: then the trial may be walked again.
     """
     if not corrects(event):
-        return _ended(record, event, "withdrawn", avoid=False)
+        return _not_comparable(_ended(record, event, "withdrawn", avoid=False))
     current = record.current
-    if current is None or (current.answer_undone and not current.awaits_name):
+    if current is None or (current.answer_undone and current.measured and not current.awaits_name):
         return record
     return _not_last(record, current)
 

@@ -10,18 +10,20 @@ from sfihilo.experiment.record.record import Record
 def last_policy(record: Record, before: int | None = None) -> tuple[str, Mapping[str, float]]:
     """Where the settings came from and what they were: the last trial that was carried out.
 
-    Before any trial it is the start of the space, which may not name every parameter; after the
-    operator stated a place, it is that one. `before` leaves out a trial and all later ones.
+    Before any trial it is the start of the space, which may not name every parameter. If the device
+    is certainly elsewhere, since the operator stated its place, it is that one. `before` leaves out
+    a trial and all later ones.
     """
-    places = record.positions
-    policies = [trial.policy for trial in record.trials]
-    if before is None and len(places) == 1 and record.trials and places[0] not in policies:
-        return "the stated place", places[0]
+    last: tuple[str, Mapping[str, float]] = "the start", record.space.start
     for trial in reversed(record.trials[: None if before is None else before - 1]):
         carried_out = trial.started or trial.measured or trial.answered
         if carried_out and trial.ending != "undone":
-            return f"trial {trial.number}", trial.policy
-    return "the start", record.space.start
+            last = f"trial {trial.number}", trial.policy
+            break
+    places = record.positions
+    if before is None and len(places) == 1 and places[0] != last[1]:
+        return "the stated place", places[0]
+    return last
 
 
 def certain_settings(record: Record) -> dict[str, float]:

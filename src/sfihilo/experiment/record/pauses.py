@@ -26,15 +26,19 @@ class Moment(NamedTuple):
     def since(self, earlier: Moment) -> timedelta | None:
         """The time since an earlier moment; None if the computer was started in between.
 
-        Then the power may have failed, of the device too.
+        Then the power may have failed, of the device too. Times of a foreign log that cannot be
+        compared say as little.
         """
         passed = self.monotonic - earlier.monotonic
         if passed < 0:
             return None
-        wall = datetime.fromisoformat(self.wall) - datetime.fromisoformat(earlier.wall)
-        return max(wall, timedelta(microseconds=passed / 1000))
+        try:
+            wall = datetime.fromisoformat(self.wall) - datetime.fromisoformat(earlier.wall)
+            return max(wall, timedelta(microseconds=passed / 1000))
+        except (ValueError, TypeError, OverflowError):  # no time, or one without its zone
+            return None
 
 
 def is_longer(pause: timedelta | None, minutes: float) -> bool:
     """Whether a pause was longer than this; one of unknown length was."""
-    return pause is None or pause > timedelta(minutes=minutes)
+    return pause is None or pause.total_seconds() > minutes * 60

@@ -58,5 +58,13 @@ def walks_ago(record: Record, number: int, named: int) -> int:
 
 
 def _was_walked(trial: Trial) -> bool:
-    """Whether the person has felt this trial, and not only perhaps."""
-    return trial.ending != "undone" and (trial.started or trial.measured or trial.answered)
+    """Whether the person has felt this trial, and not only perhaps.
+
+    A number or an answer says so. A start alone does if the trial was not aborted: it is written
+    before the device moves, and the device may fail. "Not measured" and "cannot say" do not.
+    """
+    if trial.ending == "undone":
+        return False
+    measured = any(value is not None for value in (trial.outcome or {}).values())
+    told = measured or trial.choice is not None
+    return told or (trial.started and trial.ending != "aborted")

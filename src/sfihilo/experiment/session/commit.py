@@ -35,6 +35,11 @@ Completion = Callable[[Record, Draft], Draft]
 COMPLETED = ("compare_with", "chance_new")  # what a completion adds
 
 
+def now() -> Moment:
+    """The present moment on both clocks."""
+    return Moment(datetime.now(UTC).isoformat(), time.monotonic_ns())
+
+
 class OvertakenError(StaleError):
     """Another writer was first. Nothing was written; `record` is the state it left."""
 
@@ -256,8 +261,7 @@ class SessionLog:
     def after_break(self, actor: str | None) -> Record:
         """Notice a break that nobody recorded, and end the one that there is."""
         require_open(self.record)
-        now = Moment(datetime.now(UTC).isoformat(), time.monotonic_ns())
-        unnoticed = decide.unnoticed_break(self.record, now)
+        unnoticed = decide.unnoticed_break(self.record, now())
         if unnoticed is not None:
             self.append(unnoticed, None, actor)
         if self.record.interrupted:

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.record.pauses import Moment, is_longer
 from sfihilo.experiment.record.record import Record
@@ -35,6 +33,7 @@ from sfihilo.experiment.session.requirements import (
 from sfihilo.experiment.space.measurement import Measurement
 from sfihilo.experiment.space.space import Policy
 
+UNASKED = "no comparison is asked: "
 UNCHANGED: Any = object()  # None is a value: "could not be measured", "cannot say"
 
 # Trials
@@ -46,7 +45,7 @@ def proposed(
     """A new trial. Every policy passes the safety check here before it is stored or shown."""
     require_open(record)
     require_none_open(record)
-    require_allowed(record, made.policy, np.array(made.unit))
+    require_allowed(record, made.policy)
     compare_with, asks_choice, warnings = _comparison(record)
     body = {
         "trial": len(record.trials) + 1,
@@ -88,7 +87,7 @@ def suggestion(record: Record, policy: Mapping[str, float]) -> Policy:
         wanted = record.space.complete(policy)
     except ValueError as error:
         raise Refusal(error, "policy", None, policy) from error
-    require_allowed(record, wanted, record.space.to_unit(wanted))
+    require_allowed(record, wanted)
     return wanted
 
 
@@ -156,6 +155,9 @@ def chosen(record: Record, number: int, choice: object, strength: object = None)
 
 
 def _unasked(trial: Trial) -> str:
+    told = [text.removeprefix(UNASKED) for text in trial.warnings if text.startswith(UNASKED)]
+    if told:
+        return told[-1]
     if trial.compare_with is None:
         return "there is nothing to compare it with"
     return (
@@ -270,14 +272,19 @@ def resumed(record: Record) -> Draft:
     return Draft("resumed", {})
 
 
-def unnoticed_break(record: Record, now: Moment) -> Draft | None:
-    """The break that nobody recorded, if the person took no part for over `break_minutes`."""
+def pause_is_break(record: Record, now: Moment) -> bool:
+    """Whether the person took no part for over `break_minutes`, and nobody recorded a break."""
     limit = record.protocol.break_minutes
-    if record.interrupted or limit is None or _untouched(record):
+    if record.closed or record.interrupted or limit is None or _untouched(record):
+        return False
+    return is_longer(now.since(record.active), limit)
+
+
+def unnoticed_break(record: Record, now: Moment) -> Draft | None:
+    """The break that nobody recorded, if there was one."""
+    if not pause_is_break(record, now):
         return None
     pause = now.since(record.active)
-    if not is_longer(pause, limit):
-        return None
     if pause is None:
         return interrupted(record, "the computer was started anew")
     return interrupted(record, f"nothing for {pause.total_seconds() / 60:.0f} min")

@@ -81,8 +81,9 @@ class Proposer:
 
     def repeated(self, record: Record, earlier: Trial) -> Proposal:
         """The policy of an earlier trial; raises Refusal if it is not allowed now."""
-        policy, unit = dict(earlier.policy), np.array(earlier.unit)
-        require_allowed(record, policy, unit)
+        policy = dict(earlier.policy)
+        require_allowed(record, policy)
+        unit = np.array(earlier.unit)
         return replace(proposal(record, self.state(record), unit), policy=policy)
 
     def anchor_again(self, record: Record) -> Proposal | None:

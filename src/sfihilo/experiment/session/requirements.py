@@ -185,11 +185,11 @@ def require_no_break(record: Record, doing: str) -> None:
         raise ValueError(f"session {record.session} is interrupted: resume it before you {doing}")
 
 
-def require_allowed(record: Record, policy: Policy, unit: Any) -> None:
+def require_allowed(record: Record, policy: Policy) -> None:
     """Raise if a policy is unsafe from where the device may be, or near one that caused pain."""
     try:
         safety.check(record.space, policy, record.positions)
-        if is_painful(record, unit)[0]:
+        if is_painful(record, record.space.to_unit(policy))[0]:
             words = safety.in_words(policy)
             raise safety.UnsafePolicyError(f"policy {words}: it is near one that caused pain")
     except safety.UnsafePolicyError as error:

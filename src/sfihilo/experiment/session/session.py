@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.log.store import Log
-from sfihilo.experiment.output.advice import Advice, advise
+from sfihilo.experiment.output.advice import Advice
 from sfihilo.experiment.output.text import counted
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Source, Trial
@@ -23,12 +23,8 @@ from sfihilo.experiment.session.commit import SessionLog
 from sfihilo.experiment.session.decide import UNCHANGED as UNCHANGED
 from sfihilo.experiment.session.naming import named
 from sfihilo.experiment.session.proposals import Proposer
-from sfihilo.experiment.session.requirements import (
-    Draft,
-    require_functions,
-    require_to_do,
-    trial_number,
-)
+from sfihilo.experiment.session.reading import Reading
+from sfihilo.experiment.session.requirements import Draft, require_to_do, trial_number
 from sfihilo.experiment.session.states import Snapshots
 from sfihilo.history import Choice
 
@@ -116,6 +112,12 @@ class Session:
         with self._lock:
             record = self._log.refresh()
             return record, self._proposer.state(record)
+
+    def read(self) -> Reading:
+        """The session at one moment: its record, its events and the learner after them."""
+        with self._lock:
+            record, state = self.learned()
+            return Reading(record, tuple(self._log.events), state)
 
     def expecting(
         self, last: int | str | None = None, key: Key = None
@@ -352,9 +354,7 @@ class Session:
         Raises:
             NothingLearnedError: no comparison was learned from yet.
         """
-        record, state = self.learned()
-        require_functions(record)
-        return advise(record, state, feasible, compare_with)
+        return self.read().recommend(feasible, compare_with)
 
     def prepare(self) -> None:
         """Compute the next query per possible answer in the background, once it is measured."""
