@@ -10,19 +10,20 @@ from sfihilo.console.access.guard import roles, router
 from sfihilo.console.api import models
 from sfihilo.console.api.actions import wish_of
 from sfihilo.console.app_state import Console, console_of
-from sfihilo.console.devices.resting import must_rest
+from sfihilo.console.devices.remote import told
 from sfihilo.experiment import Session, Trial
 
 devices = router("/api/device/{session}", "device")
 DEVICE = roles("device")
 
 
-def wanted(console: Console, session: str) -> dict[str, Any]:
+def wanted(console: Console, session: str, *, beats: bool = False) -> dict[str, Any]:
     """What the device is to do now."""
-    record, _ = console.sessions.read(session)
+    remote = console.devices.heard(session, beats=beats)
+    stopped = session in console.unrecorded  # before the record is read, which a stop may change
+    record, events = console.sessions.read(session)
+    apply, rest = told(record, events, remote)
     current = record.current
-    walking = current is not None and current.started and not current.measured
-    stop = must_rest(record) or session in console.unrecorded
     return {
         "session": session,
         "status": record.status,
@@ -34,8 +35,8 @@ def wanted(console: Console, session: str) -> dict[str, Any]:
             "status": current.status,
             "policy": dict(current.policy),
         },
-        "apply": walking and not stop,
-        "stop": stop,
+        "apply": apply and not stopped,
+        "stop": rest or stopped,
     }
 
 
@@ -48,16 +49,14 @@ def view(request: Request, session: str) -> Any:
 @devices.post("/heartbeat", openapi_extra=DEVICE)
 def heartbeat(request: Request, session: str, body: models.Nothing) -> Any:
     """A sign of life; once one came, silence puts the session on hold."""
-    console = console_of(request)
-    console.sessions.get(session)
-    console.devices.heard(session)
-    return wanted(console, session)
+    return wanted(console_of(request), session, beats=True)
 
 
 @devices.post("/applied", openapi_extra=DEVICE)
 def applied(request: Request, session: str, body: models.OfTrial) -> Any:
     """The policy of a trial is being applied; starts it unless the operator did."""
     console = console_of(request)
+    console.devices.heard(session)
     wish = wish_of(request, body, "start")
 
     def method(held: Session) -> Trial:
