@@ -19,6 +19,7 @@ from sfihilo.console.config import Config
 from sfihilo.console.demo import Demo
 from sfihilo.console.devices.link import DeviceLinks
 from sfihilo.console.devices.offered import described_device, factory
+from sfihilo.console.ids import Ids
 from sfihilo.console.live import Live
 from sfihilo.console.sessions import Done, Sessions
 from sfihilo.console.shown.advised import Advised
@@ -46,6 +47,7 @@ class Console:
         self.attempts = Attempts()
         self.live = Live(self.lab)
         self.sessions = Sessions(self.lab, self.live.nudge)
+        self.ids = Ids(self.lab)
         self.listing = Listing(self.lab)
         self.advised = Advised(self.sessions, self.live.touch)
         self.devices = DeviceLinks(self.sessions, self.live, config)

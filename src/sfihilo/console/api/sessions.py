@@ -38,7 +38,8 @@ def listed(request: Request) -> Any:
     """All sessions, the oldest first."""
     console = console_of(request)
     rows, unreadable = console.listing.rows()
-    return {"last": console.lab.log.head()[0], "sessions": rows, "unreadable": unreadable}
+    shown = [{**row, "id": console.ids.of(row["session"])} for row in rows]
+    return {"last": console.lab.log.head()[0], "sessions": shown, "unreadable": unreadable}
 
 
 @sessions.get("/template", openapi_extra=READERS)
@@ -64,6 +65,7 @@ def create(request: Request, body: models.NewSession) -> Any:
     record, events = console.sessions.read(made)
     return {
         "session": made,
+        "id": console.ids.of(made),
         "last": record.number,
         "hash": events[-1].hash,
         "status": record.status,
@@ -85,6 +87,7 @@ def show(request: Request, session: str) -> Any:
 def _around(console: Console, session: str, role: str) -> dict[str, Any]:
     """What is known of a session besides its record."""
     return {
+        "id": console.ids.of(session),
         "device": console.devices.about(session),
         "participant_pages": console.live.connected(session, "participant"),
         "preparing": not console.sessions.get(session).writer.prepared,
