@@ -1,4 +1,4 @@
-"""Forms of the operator: readable numbers, nothing typed is lost, codes for others, two languages."""
+"""The operator's forms: readable numbers, nothing typed is lost, codes for others, languages."""
 
 from __future__ import annotations
 
