@@ -1,5 +1,6 @@
 """A program that is a device over HTTP: which walks it is told to apply, and its silence."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +147,21 @@ def test_a_walk_goes_on_after_a_restart(tmp_path: Path) -> None:
         begun(operator, session)
     with serving(db) as running:
         assert Program(running, session).told() == (True, False)
+
+
+def test_the_watch_survives_whatever_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(tmp_path / "study.db", heartbeat_limit=1.0) as running:
+        operator = running.client()
+        session = create(operator)
+        hold, failed = running.console.sessions.hold, threading.Event()
+
+        def once(*given: str) -> str | None:
+            if not failed.is_set():
+                failed.set()
+                raise RuntimeError("something that nobody thought of")
+            return hold(*given)
+
+        monkeypatch.setattr(running.console.sessions, "hold", once)
+        Program(running, session).beat()
+        until(lambda: view(operator, session)["status"] == "interrupted", 20)
+        assert failed.is_set()

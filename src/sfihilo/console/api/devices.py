@@ -15,12 +15,16 @@ from sfihilo.experiment import Session, Trial
 
 devices = router("/api/device/{session}", "device")
 DEVICE = roles("device")
+# What a device is told while a stop is not in the record yet, which may not be readable.
+REST = {"status": "interrupted", "last": None, "trial": None, "apply": False, "stop": True}
 
 
 def wanted(console: Console, session: str, *, beats: bool = False) -> dict[str, Any]:
     """What the device is to do now."""
+    if session in console.unrecorded:  # a stop reaches the device also without the record
+        console.devices.still_there(session)
+        return {**REST, "session": session}
     remote = console.devices.heard(session, beats=beats)
-    stopped = session in console.unrecorded  # before the record is read, which a stop may change
     record, events = console.sessions.read(session)
     apply, rest = told(record, events, remote)
     current = record.current
@@ -35,8 +39,8 @@ def wanted(console: Console, session: str, *, beats: bool = False) -> dict[str, 
             "status": current.status,
             "policy": dict(current.policy),
         },
-        "apply": apply and not stopped,
-        "stop": rest or stopped,
+        "apply": apply,
+        "stop": rest,
     }
 
 

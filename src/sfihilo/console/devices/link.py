@@ -145,6 +145,13 @@ class DeviceLinks:
         apply, rest = told(*self._sessions.read(session), remote)
         return "running" if apply else "stopped" if rest else "idle"
 
+    def still_there(self, session: str) -> None:
+        """A program made a request while the record may not be readable; nobody joins by that."""
+        with self._lock:
+            known = self._remotes.get(session)
+            if known is not None:
+                self._remotes[session] = known.heard_now(False)
+
     def heard(self, session: str, *, beats: bool = False) -> Remote:
         """A program made a request as a device; after a heartbeat, silence is a fault.
 
@@ -176,6 +183,7 @@ class DeviceLinks:
             if self._remotes.get(session) == remote:
                 del self._remotes[session]
                 self._store()
+        self._live.touch(session)
 
     def _begin_watch(self) -> None:
         if self._watcher is None:
@@ -284,11 +292,11 @@ class DeviceLinks:
         """Hold the sessions whose HTTP device went silent, each once; stop what is over."""
         while not self._ended.wait(WATCH):
             for link in list(self._links.values()):
-                with suppress(LogError, ValueError, Problem):  # tried again
+                with suppress(Exception):  # tried again: the watch must not end
                     self._stop_if_over(link)
             for session, remote in list(self._remotes.items()):
                 if remote.quiet > self.silent_after:
-                    with suppress(LogError):  # tried again
+                    with suppress(Exception):
                         self._gone(session, remote)
 
     def _stop_if_over(self, link: Link) -> None:

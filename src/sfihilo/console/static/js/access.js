@@ -12,6 +12,7 @@ export class Access {
   constructor() {
     this.list = new Panel(byId("paired"));
     for (const role of ROLES) byId(`pair-${role}`).addEventListener("click", () => this.make(role));
+    if (location.hash === "#access") byId("access").open = true;
     this.look();
     setInterval(() => document.hidden || this.look(), LOOK);
   }

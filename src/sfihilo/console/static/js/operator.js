@@ -89,6 +89,8 @@ async function refresh() {
     stops.hurry();
   } else if (status >= 400 && status < 500) {
     page.missing = status;
+  } else if (body?.stopped && page.view !== null) {
+    page.view = { ...page.view, stopped: body.stopped }; // the record cannot be read, but it was stopped
   }
   draw();
   return status === 200;
