@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -123,3 +124,35 @@ def test_stop_is_on_the_screen_of_a_phone_whatever_else_is_shown(
     expect(page.locator(".banner.stop")).to_be_visible()
     page.goto(f"{operator.address}/?lang=en")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_program_applies_a_stopped_walk_again_only_by_the_button(begin: Begin) -> None:
+    operator, participant = begin()
+    page = operator.page
+    body = {"role": "device", "session": operator.session}
+    code = operator.fetch("/api/pairings", body)["body"]["code"]
+    with httpx.Client(base_url=operator.address, trust_env=False) as program:
+        entered = program.post("/api/enter", json={"code": code, "bearer": True}).json()
+        program.headers["Authorization"] = f"Bearer {entered['token']}"
+
+        def told() -> tuple[bool, bool]:
+            path = f"/api/device/{operator.session}/heartbeat"
+            wanted = program.post(path, json={}).json()
+            return wanted["apply"], wanted["stop"]
+
+        assert told() == (False, False)
+        expect(page.locator("#program")).to_contain_text("ready")
+        operator.click("#ask")
+        operator.click("#start")
+        expect(page.locator("#clock")).to_be_visible()
+        assert told() == (True, False)
+        participant.page.click("#stop")
+        expect(page.locator(".banner.stop")).to_contain_text("participant")
+        assert told() == (False, True)
+        page.click("#undo")
+        operator.click("#resume")
+        expect(page.locator("#clock")).to_be_visible()
+        assert told() == (False, True)
+        page.click("#apply")
+        expect(page.locator("#program")).to_contain_text("running")
+        assert told() == (True, False)

@@ -227,6 +227,7 @@ class DeviceLinks:
             if remote is not None:
                 self._remotes[session] = replace(remote, again=record.number)
                 self._store()
+        self._live.touch(session)
 
     def stop(self, session: str) -> str | None:
         """Stop the device of a session at once; returns why it failed, if it did."""
