@@ -55,6 +55,12 @@ def octave(script: str, branch: str, folder: Path) -> str:
     return done.stdout
 
 
+def joined_before_the_walk(running: Running, session: str) -> None:
+    """As if the program ran already; Octave may take long to start."""
+    running.console.devices.silent_after = 600.0
+    client_of(running, "device", session).heartbeat(session)
+
+
 @pytest.mark.parametrize("branch", BRANCHES)
 def test_device_follows_a_session(
     running: Running, operator: Any, branch: str, tmp_path: Path
@@ -62,6 +68,7 @@ def test_device_follows_a_session(
     session = operator.create(f"M1{branch}", SPACE, seed=3)
     code, _ = running.console.grants.pair("device", session)
     trial = operator.act(session, "ask")["trial"]
+    joined_before_the_walk(running, session)
     operator.act(session, "start", trial=1)
     script = f"""
     function set_device(policy)
@@ -132,6 +139,7 @@ def test_refused_outcome_is_a_warning_and_the_loop_goes_on(
     session = operator.create("M3", SPACE, seed=3)
     token = client_of(running, "device", session).token
     operator.act(session, "ask")
+    joined_before_the_walk(running, session)
     operator.act(session, "start", trial=1)
     script = f"""
     function yes = finished()

@@ -198,6 +198,7 @@ def test_loop_stops_the_device_when_it_ends(running: Running, operator: Any) -> 
         raise RuntimeError("motor")
 
     loop = sfihilo_client.DeviceLoop(device, session, broken, machine.measure, machine.stop)
+    device.heartbeat(session)  # it is there before the walk begins
     operator.act(session, "ask")
     operator.act(session, "start", trial=1)
     with pytest.raises(RuntimeError, match="motor"):
@@ -214,6 +215,7 @@ def test_refused_outcome_is_logged_and_left_to_the_operator(
     loop = sfihilo_client.DeviceLoop(
         device, session, machine.apply, lambda: {"effort": 99.0, "comfort": 5.0}, machine.stop
     )
+    device.heartbeat(session)  # it is there before the walk begins
     operator.act(session, "ask")
     operator.act(session, "start", trial=1)
     for _ in range(4):
@@ -250,6 +252,7 @@ def test_ros_bridge_publishes_policies_until_reached_and_passes_outcomes_on(
             bridge.on_reached('{"trial": 1}')
 
     bridge = node.Bridge(device, session, lambda *message: sent.append(message), wait)
+    device.heartbeat(session)  # it is there before the walk begins
     trial = operator.act(session, "ask")["trial"]
     operator.act(session, "start", trial=1)
     bridge.step()

@@ -16,7 +16,7 @@ from sfihilo.console.app_state import Console
 from sfihilo.console.config import Config
 from sfihilo.console.live import MOST_OF_ONE
 from sfihilo.experiment import Lab
-from tests.console.running import Running, act, create, measured, until, view
+from tests.console.running import Running, act, create, measured, serving, until, view
 from tests.console.test_device_link import Bench, attached, begun
 
 
@@ -34,10 +34,10 @@ def walking(running: Running, operator: httpx.Client) -> tuple[str, Bench, int]:
 
 
 @contextmanager
-def locked(running: Running) -> Iterator[None]:
-    """Another process holds the file."""
+def locked(running: Running, how: str = "IMMEDIATE") -> Iterator[None]:
+    """Another process holds the file; EXCLUSIVE: it cannot even be read."""
     other = sqlite3.connect(running.config.db, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
+    other.execute(f"BEGIN {how}")
     try:
         yield
     finally:
@@ -88,6 +88,63 @@ def test_a_stop_that_cannot_be_recorded_holds_every_device_and_page(
         assert (shown["state"], shown["stopped"]) == ("paused", True)
         assert again.status_code == 409
         assert len(device.applied) == 1
+
+
+def test_a_stop_reaches_programs_and_people_while_the_record_cannot_be_read(
+    running: Running, operator: httpx.Client
+) -> None:
+    session, _, _ = walking(running, operator)
+    remote = running.client("device", session)
+    person = running.client("participant", session)
+    heartbeat = f"/api/device/{session}/heartbeat"
+    assert remote.post(heartbeat, json={}).json()["stop"] is False
+    with locked(running, "EXCLUSIVE"):
+        sent = threading.Thread(target=lambda: person.post("/api/participant/stop"))
+        sent.start()
+        until(lambda: session in running.console.unrecorded, 20)
+        begin = time.monotonic()
+        for wanted in (remote.post(heartbeat, json={}), remote.get(f"/api/device/{session}")):
+            told = wanted.json()
+            assert (wanted.status_code, told["apply"], told["stop"]) == (200, False, True)
+        shown = person.get("/api/participant").json()
+        assert (shown["state"], shown["stopped"], shown["answers"]) == ("paused", True, [])
+        assert time.monotonic() - begin < 4  # whoever reads the file waits for longer
+        sent.join()
+    until(lambda: session not in running.console.unrecorded, 60)
+    assert view(operator, session)["stopped"]["by"] == "participant"
+
+
+def test_the_operator_learns_of_a_stop_while_the_record_cannot_be_read(tmp_path: Path) -> None:
+    with serving(tmp_path / "study.db") as running:
+        operator = running.client()
+        session = create(operator)
+        view(operator, session)
+        files = [path for path in tmp_path.iterdir() if path.name in ("study.db", "study.db-wal")]
+        for path in files:
+            path.rename(path.with_name(f"away-{path.name}"))
+        act(operator, session, "stop")
+        unread = operator.get(f"/api/sessions/{session}")
+        assert (unread.status_code, unread.json()["stopped"]["by"]) == (503, "operator")
+        for path in files:
+            path.with_name(f"away-{path.name}").rename(path)
+        until(lambda: session not in running.console.unrecorded, 30)
+        assert view(operator, session)["stopped"]["recorded"] is True
+
+
+@pytest.mark.parametrize(("first", "then", "shown"), [
+    ("console", "operator", "operator"),
+    ("console", "participant", "participant"),
+    ("operator", "participant", "participant"),
+    ("participant", "operator", "participant"),
+    ("participant", "console", "participant"),
+])  # fmt: skip
+def test_who_stopped_is_in_the_record_although_it_was_stopped_before(
+    running: Running, operator: httpx.Client, session: str, first: str, then: str, shown: str
+) -> None:
+    for actor in (first, then):
+        assert running.console.sessions.hold(session, f"by the {actor}", actor) is None
+    stopped = view(operator, session)["stopped"]
+    assert (stopped["by"], stopped["why"]) == (shown, f"by the {shown}")
 
 
 @pytest.mark.parametrize("by", ["undo", "withdraw", "abort elsewhere", "interrupt elsewhere"])

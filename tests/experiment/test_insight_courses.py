@@ -1,5 +1,6 @@
 """What the console plots over the trials of a session."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -65,3 +66,22 @@ def test_courses_have_one_place_per_trial(tmp_path: Path) -> None:
             assert course["predicted"][0] is None  # nothing was known before the first trial
             assert course["value"][1] == (session.trials[1].outcome or {})[name]
             assert course["low"][1] < course["predicted"][1] < course["high"][1]  # type: ignore[operator]
+
+
+def test_bands_end_where_the_outcome_ends(tmp_path: Path) -> None:
+    with Lab(tmp_path / "study.db") as lab:
+        session, _ = conducted(lab, 3)
+        record, trial = session.record, session.trials[1]
+        for name, outcome in EXOSKELETON.outcomes.items():
+            low, high = outcome.accepted
+            unsure = {
+                "outcome": {**trial.model["outcome"], name: high},
+                "deviation": {**trial.model["deviation"], name: 2 * (high - low)},
+            }
+            told = replace(trial, model={**trial.model, **unsure})
+            course = outcome_courses(record.with_trial(told))[name]
+            assert (course["low"][1], course["predicted"][1], course["high"][1]) == (
+                low,
+                high,
+                high,
+            )

@@ -19,11 +19,12 @@ from sfihilo.console.config import Config
 from sfihilo.console.demo import Demo
 from sfihilo.console.devices.link import DeviceLinks
 from sfihilo.console.devices.offered import described_device, factory
+from sfihilo.console.ids import Ids
 from sfihilo.console.live import Live
 from sfihilo.console.sessions import Done, Sessions
 from sfihilo.console.shown.advised import Advised
 from sfihilo.console.shown.listing import Listing
-from sfihilo.console.shown.wishes import stop_view
+from sfihilo.console.shown.wishes import matters_more, stop_view
 from sfihilo.experiment import Lab, LogError, Trial
 
 RETRY = 0.5  # seconds between attempts to record a stop
@@ -46,6 +47,7 @@ class Console:
         self.attempts = Attempts()
         self.live = Live(self.lab)
         self.sessions = Sessions(self.lab, self.live.nudge)
+        self.ids = Ids(self.lab)
         self.listing = Listing(self.lab)
         self.advised = Advised(self.sessions, self.live.touch)
         self.devices = DeviceLinks(self.sessions, self.live, config)
@@ -112,7 +114,9 @@ class Console:
     async def stop(self, session: str, why: str, actor: str) -> dict[str, Any]:
         """Stop the device, then put the session on hold; never raises, never waits for a query."""
         last = self._recording.get(session)
-        earlier = session in self.unrecorded and last is not None and not last.done()
+        mark = self.unrecorded.get(session)
+        earlier = mark is not None and last is not None and not last.done()
+        earlier = earlier and not matters_more(actor, mark or {})
         if not earlier:
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
             self.unrecorded[session] = stop_view(at, actor, why, recorded=False)

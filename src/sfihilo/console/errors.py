@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
 from sfihilo.console.access.security import Refused
@@ -113,6 +114,10 @@ def attach(app: FastAPI) -> None:
     @app.exception_handler(Refused)
     async def on_refused(request: Request, error: Refused) -> Json:
         return respond(Problem(error.status, error.error, str(error)))
+
+    @app.exception_handler(ClientDisconnect)
+    async def on_disconnect(request: Request, error: ClientDisconnect) -> Json:
+        return respond(Problem(400, "invalid", "body: expected all of it"))  # nobody reads it
 
     @app.exception_handler(LogError)
     @app.exception_handler(ValueError)

@@ -104,7 +104,7 @@ class Live:
             subscriber.wake.clear()
         try:
             yield "retry: 1000\n\n"
-            yield notice(session or "", last)
+            yield notice(_shown(session or "", role), last)
             while not self.ended and allowed():
                 try:
                     await asyncio.wait_for(subscriber.wake.wait(), HEARTBEAT)
@@ -116,7 +116,7 @@ class Live:
                     break
                 changed, subscriber.changed = subscriber.changed, {}
                 for name, number in changed.items():
-                    yield notice(name, number)
+                    yield notice(_shown(name, role), number)
             yield "event: bye\ndata: {}\n\n"
         finally:
             self._subscribers.discard(subscriber)
@@ -166,6 +166,11 @@ class Live:
             if concerns:
                 subscriber.changed |= concerns
                 subscriber.wake.set()
+
+
+def _shown(session: str, role: Role) -> str:
+    """The session in a notice; a participant sees no names."""
+    return "" if role == "participant" else session
 
 
 def notice(session: str, last: int) -> str:

@@ -15,6 +15,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from sfihilo.console.access.arrival import Punctual
 from sfihilo.console.app import create_app
 from sfihilo.console.config import Config
 
@@ -67,6 +68,7 @@ def server(app: FastAPI, config: Config) -> Server:
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        http=Punctual,
         ws="none",
         lifespan="on",
         timeout_graceful_shutdown=LEAVING,

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from sfihilo.console.errors import Problem, from_library, missing
-from sfihilo.console.shown.wishes import STOPPED, open_stop
+from sfihilo.console.shown.wishes import STOPPED, matters_more, open_stop
 from sfihilo.experiment import (
     Lab,
     LogError,
@@ -224,8 +224,9 @@ def _hold(session: Session, why: str, actor: str) -> str | None:
     if current is not None and current.started and not current.measured:
         session.abort(current, why, actor=actor)
     record, events = session.reading()
+    stop = open_stop(events)
     if not record.interrupted:
         session.interrupt(STOPPED + why, actor=actor)
-    elif open_stop(events) is None:  # a break: it becomes a stop; a stop that is repeated is one
+    elif stop is None or matters_more(actor, stop):  # a break becomes a stop
         session.note(STOPPED + why, actor=actor)
     return None

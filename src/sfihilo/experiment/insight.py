@@ -23,7 +23,7 @@ from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import TAKEN_OUT, Trial
 from sfihilo.experiment.session.rounds import rounds_of, used_answers
 from sfihilo.experiment.session.states import tell_round
-from sfihilo.experiment.space.parameter import FloatArray
+from sfihilo.experiment.space.parameter import FloatArray, Outcome
 from sfihilo.experiment.space.space import Space
 from sfihilo.feasible import Feasible
 from sfihilo.history import generator
@@ -188,25 +188,37 @@ def answer_course(
 
 
 def outcome_courses(record: Record) -> dict[str, dict[str, list[float | None]]]:
-    """For each outcome: per measured trial its number, value, prediction and 90 % interval."""
+    """For each outcome: per measured trial its number, value, prediction and 90 % interval.
+
+    Prediction and interval end where the outcome ends: beyond its limits nothing is measured.
+    """
     measured = [trial for trial in record.trials if trial.known_outcome]
     courses: dict[str, dict[str, list[float | None]]] = {}
-    for name in record.space.outcomes:
-        pairs = [_predicted(trial, name) for trial in measured]
+    for name, outcome in record.space.outcomes.items():
+        bands = [_band(trial, name, outcome) for trial in measured]
         courses[name] = {
             "trial": [float(trial.number) for trial in measured],
             "value": [trial.known_outcome.get(name) for trial in measured],
-            "predicted": [None if pair is None else pair[0] for pair in pairs],
-            "low": [None if pair is None else pair[0] - NORMAL_90 * pair[1] for pair in pairs],
-            "high": [None if pair is None else pair[0] + NORMAL_90 * pair[1] for pair in pairs],
+            "predicted": [band[0] for band in bands],
+            "low": [band[1] for band in bands],
+            "high": [band[2] for band in bands],
         }
     return courses
 
 
-def _predicted(trial: Trial, name: str) -> tuple[float, float] | None:
-    """The mean and the standard deviation that were predicted for an outcome of a trial."""
+def _band(
+    trial: Trial, name: str, outcome: Outcome
+) -> tuple[float, float, float] | tuple[None, None, None]:
+    """The mean that was predicted for an outcome of a trial, and its 90 % interval."""
     means, deviations = trial.model["outcome"], trial.model["deviation"]
-    return None if means is None else (float(means[name]), float(deviations[name]))
+    if means is None:
+        return None, None, None
+    mean, reach = float(means[name]), NORMAL_90 * float(deviations[name])
+    least, most = outcome.accepted
+    found, low, high = (
+        min(max(value, least), most) for value in (mean, mean - reach, mean + reach)
+    )
+    return found, low, high
 
 
 def advised_policies(record: Record, trials: Collection[int]) -> dict[int, FloatArray]:

@@ -59,6 +59,11 @@ def test_axe_finds_nothing_serious_on_the_other_pages(begin: Begin) -> None:
     for path in ("/", "/new", "/enter"):
         operator.page.goto(f"{operator.address}{path}")
         wrong[path] = faults(operator.page)
+    operator.page.goto(f"{operator.address}/#access")
+    operator.page.click("#pair-auditor")
+    expect(operator.page.locator("#pair-code")).to_be_visible()
+    expect(operator.page.locator("#paired .revoke").first).to_be_visible()
+    wrong["access"] = faults(operator.page)
     operator.open()
     operator.page.click("#pair")
     expect(operator.page.locator("#pair-code")).to_be_visible()

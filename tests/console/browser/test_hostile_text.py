@@ -117,7 +117,7 @@ def test_hostile_text_in_a_new_session_is_only_shown(begin: Begin, field: str) -
             expect(page.locator("#save-state")).to_contain_text("Saved")
         require_harmless(operator)
     page.goto(operator.address)
-    expect(page.locator("table")).to_be_visible()
+    expect(page.locator("#list table")).to_be_visible()
     require_harmless(operator)
 
 
@@ -141,7 +141,7 @@ def test_200_hostile_strings_through_every_text_field_are_only_shown(begin: Begi
             expect(operator.page.locator(".notes li").first).to_contain_text("alert(1)")
             require_harmless(operator, participant)
     operator.page.goto(operator.address)
-    expect(operator.page.locator("table")).to_be_visible()
+    expect(operator.page.locator("#list table")).to_be_visible()
     require_harmless(operator)
     for session in operator.fetch("/api/sessions")["body"]["sessions"][:40]:
         operator.page.goto(f"{operator.address}/sessions/{session['session']}")

@@ -34,7 +34,8 @@ def test_four_trials_by_clicking_are_all_in_the_record(begin: Begin) -> None:
     assert [trial["choice"] for trial in view["trials"]] == [None, "previous", "same", None]
     assert len(operator.events("chosen")) == 3
     assert {event["actor"] for event in operator.events("chosen")} == {"participant"}
-    expect(operator.page.locator("#advice .verdict")).to_contain_text("Set torque")
+    expect(operator.page.locator("#advice dt").first).to_have_text("torque")
+    expect(operator.page.locator("#advice .verdict")).to_contain_text("Comparisons so far")
     expect(operator.page.locator("#plots canvas").first).to_be_visible()
     operator.page.click("#finish")
     operator.page.click("#dialog-send")

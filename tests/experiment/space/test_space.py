@@ -344,3 +344,12 @@ def test_stored_space_with_anything_in_it_is_read_or_refused(
 def test_anything_instead_of_a_space_is_refused(value: Any) -> None:
     with pytest.raises(ValueError):
         Space.from_dict(value)
+
+
+@pytest.mark.parametrize("kind", [Parameter, Outcome])
+@pytest.mark.parametrize("ends", [(0.0, 1e-320), (0.0, 5e-324), (-1e308, 1e308), (1.0, 1.0)])
+def test_a_range_whose_width_cannot_be_computed_with_is_refused(
+    kind: type[Parameter | Outcome], ends: tuple[float, float]
+) -> None:
+    with pytest.raises(ValueError, match="expected low < high"):
+        kind(*ends)

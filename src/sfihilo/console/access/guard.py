@@ -6,6 +6,7 @@ them is refused when the console is built.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -69,11 +70,8 @@ def presented(request: Request) -> list[Grant]:
     return [grant for grant in grants if grant is not None]
 
 
-def authorised(request: Request, allowed: list[Role]) -> Grant:
-    """The grant under which a request is done; raises 401 or 403 if there is none."""
-    grants = presented(request)
-    if not grants:
-        raise Problem(401, "unknown", "token: expected a paired page or device, got none")
+def authorised(request: Request, grants: list[Grant], allowed: list[Role]) -> Grant:
+    """The grant under which a request is done; raises 403 if there is none."""
     session = request.path_params.get("session")
     for grant in grants:
         within = grant.session is None or session is None or grant.session == session
@@ -95,12 +93,25 @@ class GuardedRoute(APIRoute):
 
         async def guarded(request: Request) -> Response:
             if allowed != EVERYBODY:
-                request.state.grant = authorised(request, allowed)
+                grants = presented(request)
+                if not grants:
+                    raise Problem(401, "unknown", "token: expected a paired page or device")
+                await _name_session(request)
+                request.state.grant = authorised(request, grants, allowed)
             if request.method not in SAFE_METHODS and ANY_BODY not in extra:
                 await _readable_body(request)
             return await handler(request)
 
         return guarded
+
+
+async def _name_session(request: Request) -> None:
+    """Put the session's name in the place of its id, before anything else looks at it."""
+    given = request.path_params.get("session")
+    if given is not None:
+        ids = request.app.state.console.ids
+        found = ids.known(given) or await asyncio.to_thread(ids.name, given)
+        request.scope["path_params"]["session"] = found
 
 
 async def _readable_body(request: Request) -> None:

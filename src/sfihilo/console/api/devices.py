@@ -10,19 +10,24 @@ from sfihilo.console.access.guard import roles, router
 from sfihilo.console.api import models
 from sfihilo.console.api.actions import wish_of
 from sfihilo.console.app_state import Console, console_of
-from sfihilo.console.devices.resting import must_rest
+from sfihilo.console.devices.remote import told
 from sfihilo.experiment import Session, Trial
 
 devices = router("/api/device/{session}", "device")
 DEVICE = roles("device")
+# What a device is told while a stop is not in the record yet, which may not be readable.
+REST = {"status": "interrupted", "last": None, "trial": None, "apply": False, "stop": True}
 
 
-def wanted(console: Console, session: str) -> dict[str, Any]:
+def wanted(console: Console, session: str, *, beats: bool = False) -> dict[str, Any]:
     """What the device is to do now."""
-    record, _ = console.sessions.read(session)
+    if session in console.unrecorded:  # a stop reaches the device also without the record
+        console.devices.still_there(session)
+        return {**REST, "session": session}
+    remote = console.devices.heard(session, beats=beats)
+    record, events = console.sessions.read(session)
+    apply, rest = told(record, events, remote)
     current = record.current
-    walking = current is not None and current.started and not current.measured
-    stop = must_rest(record) or session in console.unrecorded
     return {
         "session": session,
         "status": record.status,
@@ -34,8 +39,8 @@ def wanted(console: Console, session: str) -> dict[str, Any]:
             "status": current.status,
             "policy": dict(current.policy),
         },
-        "apply": walking and not stop,
-        "stop": stop,
+        "apply": apply,
+        "stop": rest,
     }
 
 
@@ -48,16 +53,14 @@ def view(request: Request, session: str) -> Any:
 @devices.post("/heartbeat", openapi_extra=DEVICE)
 def heartbeat(request: Request, session: str, body: models.Nothing) -> Any:
     """A sign of life; once one came, silence puts the session on hold."""
-    console = console_of(request)
-    console.sessions.get(session)
-    console.devices.heard(session)
-    return wanted(console, session)
+    return wanted(console_of(request), session, beats=True)
 
 
 @devices.post("/applied", openapi_extra=DEVICE)
 def applied(request: Request, session: str, body: models.OfTrial) -> Any:
     """The policy of a trial is being applied; starts it unless the operator did."""
     console = console_of(request)
+    console.devices.heard(session)
     wish = wish_of(request, body, "start")
 
     def method(held: Session) -> Trial:

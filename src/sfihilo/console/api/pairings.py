@@ -52,10 +52,11 @@ def _first_page(grant: Grant) -> str:
 
 
 def _about(console: Console, grant: Grant) -> dict[str, Any]:
+    person = grant.role == "participant"  # who sees no names and no codes
     return {
         "role": grant.role,
-        "session": grant.session,
-        "name": grant.name,
+        "session": None if person else grant.session,
+        "name": "" if person else grant.name,
         "insecure": console.config.exposed,
         "demo": console.config.demo,
     }
@@ -91,9 +92,10 @@ def pair(request: Request, body: models.Pairing) -> Any:
         raise Problem(400, "invalid", "session: expected one for a participant, got none")
     if body.role in ("operator", "auditor") and body.session is not None:
         raise Problem(400, "invalid", f"session: expected none for an {body.role}, who sees all")
-    if body.session is not None:
-        console.sessions.get(body.session)
-    code, expires = console.grants.pair(body.role, body.session, label(body.name))
+    session = None if body.session is None else console.ids.name(body.session)
+    if session is not None:
+        console.sessions.get(session)
+    code, expires = console.grants.pair(body.role, session, label(body.name))
     url = console.config.address(f"/enter#{code}")
     return {
         "code": f"{code[:4]}-{code[4:]}",
@@ -101,7 +103,7 @@ def pair(request: Request, body: models.Pairing) -> Any:
         "qr": segno.make(url, error="m").svg_data_uri(scale=6, border=4),
         "expires": datetime.fromtimestamp(expires, UTC).isoformat(timespec="seconds"),
         "role": body.role,
-        "session": body.session,
+        "session": session,
     }
 
 

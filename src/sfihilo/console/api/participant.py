@@ -17,6 +17,11 @@ from sfihilo.experiment import Session, Trial
 
 participant = router("/api/participant", "participant")
 PARTICIPANT = roles("participant")
+# What the page shows while a stop is not in the record yet, which may not be readable.
+STOPPED: dict[str, Any] = {
+    "state": "paused", "last": None, "trial": None, "grades": 2, "answers": [],
+    "requested": False, "stopped": True,
+}  # fmt: skip
 
 
 def own_session(request: Request) -> str:
@@ -29,10 +34,10 @@ def view(request: Request) -> Any:
     """What the participant sees now."""
     console = console_of(request)
     session = own_session(request)
-    record, events = console.sessions.read(session)
     about: dict[str, Any] = {"insecure": console.config.exposed, "demo": console.config.demo}
     if session in console.unrecorded:
-        about |= {"state": "paused", "answers": [], "stopped": True}
+        return {**STOPPED, **about}
+    record, events = console.sessions.read(session)
     return {**participant_view(record, events), **about}
 
 

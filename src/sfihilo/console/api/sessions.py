@@ -17,9 +17,10 @@ from sfihilo.console.access.guard import grant_of, roles, router
 from sfihilo.console.api import models
 from sfihilo.console.api.plans import check_plan, create_session
 from sfihilo.console.app_state import Console, console_of
-from sfihilo.console.errors import Problem
+from sfihilo.console.errors import Problem, from_library
 from sfihilo.console.shown.insights import advice_view, insight_view
 from sfihilo.console.shown.views import operator_view
+from sfihilo.experiment import LogError
 from sfihilo.experiment.output.export import FORMATS
 
 sessions = router("/api/sessions", "sessions")
@@ -38,7 +39,8 @@ def listed(request: Request) -> Any:
     """All sessions, the oldest first."""
     console = console_of(request)
     rows, unreadable = console.listing.rows()
-    return {"last": console.lab.log.head()[0], "sessions": rows, "unreadable": unreadable}
+    shown = [{**row, "id": console.ids.of(row["session"])} for row in rows]
+    return {"last": console.lab.log.head()[0], "sessions": shown, "unreadable": unreadable}
 
 
 @sessions.get("/template", openapi_extra=READERS)
@@ -64,6 +66,7 @@ def create(request: Request, body: models.NewSession) -> Any:
     record, events = console.sessions.read(made)
     return {
         "session": made,
+        "id": console.ids.of(made),
         "last": record.number,
         "hash": events[-1].hash,
         "status": record.status,
@@ -75,9 +78,15 @@ def create(request: Request, body: models.NewSession) -> Any:
 def show(request: Request, session: str) -> Any:
     """A session as the operator's page shows it."""
     console = console_of(request)
-    record, events = console.sessions.read(session)
+    unrecorded = console.unrecorded.get(session)
+    try:
+        record, events = console.sessions.read(session)
+    except LogError as error:
+        problem = from_library(error)
+        more = {} if unrecorded is None else {"stopped": unrecorded}
+        raise Problem(problem.status, problem.error, str(problem), **more) from error
     view = operator_view(record, events)
-    stopped = view["stopped"] or console.unrecorded.get(session)
+    stopped = unrecorded or view["stopped"]
     around = _around(console, session, grant_of(request).role)
     return {**view, **around, "stopped": stopped}
 
@@ -85,6 +94,7 @@ def show(request: Request, session: str) -> Any:
 def _around(console: Console, session: str, role: str) -> dict[str, Any]:
     """What is known of a session besides its record."""
     return {
+        "id": console.ids.of(session),
         "device": console.devices.about(session),
         "participant_pages": console.live.connected(session, "participant"),
         "preparing": not console.sessions.get(session).writer.prepared,

@@ -8,11 +8,10 @@ kept beside the lab's file: after a restart of the server, a stop reaches the de
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event as Signal
 from threading import RLock, Thread
@@ -20,6 +19,7 @@ from typing import Any
 
 from sfihilo.console.config import Config
 from sfihilo.console.devices import Device, DeviceError, DeviceStoppedError, Limits, Supervisor
+from sfihilo.console.devices.remote import Remote, restored, told
 from sfihilo.console.devices.resting import Stoppable, require_safe_walk, walk_is_over
 from sfihilo.console.errors import Problem
 from sfihilo.console.live import Live
@@ -29,6 +29,7 @@ from sfihilo.experiment.files import replacing
 
 WATCH = 0.5  # seconds between looks at the devices and at what their walks became
 MARK = b'{"devices": 1,'  # how the file of attachments begins
+REMOTE = "HTTP"  # how a program is called on the operator's page
 CONSOLE = "console"  # who holds a session because of a device
 
 Factory = Callable[[], Device]
@@ -56,7 +57,7 @@ class DeviceLinks:
         self._path = Path(f"{config.db}.devices.json")
         self._factories: dict[str, tuple[Factory, bool]] = {}
         self._links: dict[str, Link] = {}
-        self._heard: dict[str, float] = {}  # when the HTTP device of a session was heard of last
+        self._remotes: dict[str, Remote] = {}  # the programs that are devices over HTTP
         self._lock = RLock()
         self._ended = Signal()
         self._watcher: Thread | None = None
@@ -71,8 +72,16 @@ class DeviceLinks:
         self._factories[name] = factory, shared
 
     def begin(self) -> None:
-        """Attach the devices again that were attached when the server ended."""
-        for session, name in self._stored().items():
+        """Attach the devices again that were attached when the server ended.
+
+        A program that sent heartbeats is waited for: it may have gone silent meanwhile.
+        """
+        attached, remotes = self._stored()
+        with self._lock:
+            self._remotes = {**remotes, **self._remotes}
+            if self._remotes:
+                self._begin_watch()
+        for session, name in attached.items():
             if name in self._factories:
                 with suppress(ValueError, LogError, DeviceError, Problem):
                     self.attach(session, name)
@@ -122,21 +131,59 @@ class DeviceLinks:
                 "heartbeat_age": status.seen,
                 "trial": status.trial,
             }
-        heard = self._heard.get(session)
+        remote = self._remotes.get(session)
         return {
-            "name": None if heard is None else "HTTP",
+            "name": None if remote is None else REMOTE,
             "names": self.names,
-            "state": "none" if heard is None else "running",
+            "state": "none" if remote is None else self._remote_state(session, remote),
             "message": "",
-            "heartbeat_age": None if heard is None else time.monotonic() - heard,
+            "heartbeat_age": None if remote is None else remote.quiet,
             "trial": None,
         }
 
-    def heard(self, session: str) -> None:
-        """A device that uses the HTTP interface gave a sign of life; from now on it must."""
+    def _remote_state(self, session: str, remote: Remote) -> str:
+        apply, rest = told(*self._sessions.read(session), remote)
+        return "running" if apply else "stopped" if rest else "idle"
+
+    def still_there(self, session: str) -> None:
+        """A program made a request while the record may not be readable; nobody joins by that."""
         with self._lock:
-            self._heard[session] = time.monotonic()
+            known = self._remotes.get(session)
+            if known is not None:
+                self._remotes[session] = known.heard_now(False)
+
+    def heard(self, session: str, *, beats: bool = False) -> Remote:
+        """A program made a request as a device; after a heartbeat, silence is a fault.
+
+        One that was away for too long joins anew: walks may have begun without it.
+        """
+        last = self._sessions.read(session)[0].number
+        with self._lock:
+            known = self._remotes.get(session)
+        if known is not None and known.quiet > self.silent_after:
+            self._gone(session, known)
+            last = self._sessions.read(session)[0].number
+        with self._lock:
+            known = self._remotes.get(session)
+            remote = (known or Remote(last)).heard_now(beats)
+            self._remotes[session] = remote
+            if known is None or known.beats != remote.beats:
+                self._store()
             self._begin_watch()
+        if known is None:
+            self._live.touch(session)
+        return remote
+
+    def _gone(self, session: str, remote: Remote) -> None:
+        """Forget a program that is silent; raises LogError if the hold cannot be recorded now."""
+        if remote.beats:
+            why = f"device: nothing heard for {remote.quiet:.0f} s"
+            self._sessions.hold(session, why, CONSOLE)
+        with self._lock:
+            if self._remotes.get(session) == remote:
+                del self._remotes[session]
+                self._store()
+        self._live.touch(session)
 
     def _begin_watch(self) -> None:
         if self._watcher is None:
@@ -164,12 +211,23 @@ class DeviceLinks:
     def apply(self, session: str) -> None:
         """Apply the started trial again: after a stop, a restart or a refused measurement."""
         link = self._links.get(session)
-        if link is None:
+        if link is None and session not in self._remotes:
             raise Problem(409, "refused", "device: expected an attached one, got none")
-        if session in self._sessions.unrecorded:
+        opened = self._sessions.get(session)
+        record = opened.reader.record
+        if session in self._sessions.unrecorded or record.interrupted:
             raise Problem(409, "on_hold", f"session {session} is on hold: resume it before apply")
-        require_safe_walk(self._sessions.get(session).reader.record)
-        link.worker.submit(self._conduct, link, True)
+        if not _is_started(opened.reader):
+            raise Problem(409, "refused", "apply: expected a trial that is started, got none")
+        require_safe_walk(record)
+        if link is not None:
+            link.worker.submit(self._conduct, link, True)
+        with self._lock:
+            remote = self._remotes.get(session)
+            if remote is not None:
+                self._remotes[session] = replace(remote, again=record.number)
+                self._store()
+        self._live.touch(session)
 
     def stop(self, session: str) -> str | None:
         """Stop the device of a session at once; returns why it failed, if it did."""
@@ -235,15 +293,12 @@ class DeviceLinks:
         """Hold the sessions whose HTTP device went silent, each once; stop what is over."""
         while not self._ended.wait(WATCH):
             for link in list(self._links.values()):
-                with suppress(LogError, ValueError, Problem):  # tried again
+                with suppress(Exception):  # tried again: the watch must not end
                     self._stop_if_over(link)
-            now = time.monotonic()
-            for session, heard in list(self._heard.items()):
-                if now - heard > self.silent_after:
-                    why = f"device: nothing heard for {now - heard:.0f} s"
-                    with suppress(LogError):  # tried again
-                        self._sessions.hold(session, why, CONSOLE)
-                        self._heard.pop(session, None)
+            for session, remote in list(self._remotes.items()):
+                if remote.quiet > self.silent_after:
+                    with suppress(Exception):
+                        self._gone(session, remote)
 
     def _stop_if_over(self, link: Link) -> None:
         """Stop a device whose walk another process ended, or an action such as undo."""
@@ -254,17 +309,26 @@ class DeviceLinks:
         if walk_is_over(record, record.trial(number)):
             self._sessions.stopping(lambda: self.stop(link.session))
 
-    def _stored(self) -> dict[str, str]:
+    def _stored(self) -> tuple[dict[str, str], dict[str, Remote]]:
+        """The devices that were attached when the server ended, and the programs over HTTP."""
         try:
-            stored = json.loads(self._path.read_text(encoding="utf-8"))["attached"]
-            return {str(session): str(name) for session, name in stored.items()}
+            stored = json.loads(self._path.read_text(encoding="utf-8"))
+            attached = {str(session): str(name) for session, name in stored["attached"].items()}
+            remotes = {
+                str(session): restored(fields)
+                for session, fields in stored.get("remotes", {}).items()
+            }
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            return {}  # the operator attaches it again
+            return {}, {}  # the operator attaches it again
+        return attached, remotes
 
     def _store(self) -> None:
-        attached = {link.session: link.name for link in self._links.values()}
+        stored = {
+            "attached": {link.session: link.name for link in self._links.values()},
+            "remotes": {session: remote.stored() for session, remote in self._remotes.items()},
+        }
         with suppress(OSError, ValueError), replacing(self._path, MARK) as partial:
-            partial.write_bytes(MARK + b' "attached": ' + json.dumps(attached).encode() + b"}")
+            partial.write_bytes(MARK + b" " + json.dumps(stored).encode()[1:])
 
 
 def _is_started(session: Session) -> bool:

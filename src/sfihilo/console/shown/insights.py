@@ -8,8 +8,8 @@ from typing import Any
 from sfihilo.console.shown.advised import Advised
 from sfihilo.experiment import Advice, Record, Session
 from sfihilo.experiment.insight import answer_course, best_ranges, drives, outcome_courses
-from sfihilo.experiment.output.advice import advise, preference_rows
-from sfihilo.experiment.output.digits import percent, physical_unit
+from sfihilo.experiment.output.advice import BEST_TRIED, advise, evidence, preference_rows
+from sfihilo.experiment.output.digits import percent, physical_unit, policy_words
 from sfihilo.experiment.session.requirements import require_functions
 from sfihilo.experiment.session.rounds import used_answers
 from sfihilo.recommendation import NothingLearnedError
@@ -34,6 +34,7 @@ def _advice(record: Record, found: Advice) -> dict[str, Any]:
     space = record.space
     return {
         **found.to_dict(),
+        "said": verdict_parts(record, found),
         "policy": [
             {
                 "name": name,
@@ -59,6 +60,31 @@ def _advice(record: Record, found: Advice) -> dict[str, Any]:
             {"to": name, "words": words, "probability": value, "text": percent(value)}
             for name, words, value in preference_rows(record, found)
         ],
+    }
+
+
+def verdict_parts(record: Record, found: Advice) -> dict[str, Any]:
+    """The verdict without the settings, so that a page can say it in its own language."""
+    best = found.best_tried
+    words = "" if best is None else policy_words(record.space, best.policy)
+    if best is None:
+        compared = "nothing"
+    elif not found.best_is_as_good:
+        compared = "better"
+    else:
+        compared = "same" if words == policy_words(record.space, found.policy) else "as_good"
+    return {
+        "compared": compared,
+        "trial": None if best is None else best.trial,
+        "words": words,
+        "probability": found.preferred.get(BEST_TRIED),
+        "evidence": evidence(found.comparisons).replace(" ", "_"),
+        "cautions": [
+            *(["extrapolates"] if found.extrapolates else []),
+            *([] if found.one_step else ["steps"]),
+            *(["grades"] if found.grades_used is False else []),
+        ],
+        "avoided": [{"trial": veto.trial, "pain": veto.pain} for veto in found.avoided],
     }
 
 

@@ -25,8 +25,14 @@ templates = Environment(
 pages = router("", "pages")
 
 
-def page(request: Request, template: str, grant: Grant | None, session: str | None) -> Response:
-    """A page in the language of its reader."""
+def page(
+    request: Request,
+    template: str,
+    grant: Grant | None,
+    session: str | None = None,
+    name: str | None = None,
+) -> Response:
+    """A page in the language of its reader, perhaps of the session with an id and a name."""
     console = console_of(request)
     asked = request.query_params.get("lang")
     language = preferred(
@@ -38,6 +44,7 @@ def page(request: Request, template: str, grant: Grant | None, session: str | No
         "languages": languages(),
         "role": None if grant is None else grant.role,
         "session": session,
+        "name": name,
         "insecure": console.config.exposed,
         "demo": console.config.demo,
         "version": version("sfihilo"),
@@ -62,7 +69,7 @@ def _of(request: Request, *allowed: str) -> Grant | None:
 @pages.get("/enter", openapi_extra=open_to_all(), include_in_schema=False)
 def enter(request: Request) -> Response:
     """Exchange the code in the address, or type one."""
-    return page(request, "enter.html", None, None)
+    return page(request, "enter.html", None)
 
 
 @pages.get("/", openapi_extra=open_to_all(), include_in_schema=False)
@@ -72,7 +79,7 @@ def listed(request: Request) -> Response:
     if grant is None:
         known = _of(request, "participant") is not None
         return RedirectResponse("/participant" if known else "/enter", 303)
-    return page(request, "sessions.html", grant, None)
+    return page(request, "sessions.html", grant)
 
 
 @pages.get("/new", openapi_extra=open_to_all(), include_in_schema=False)
@@ -81,7 +88,7 @@ def new(request: Request) -> Response:
     grant = _of(request, "operator")
     if grant is None:
         return RedirectResponse("/enter", 303)
-    return page(request, "new.html", grant, None)
+    return page(request, "new.html", grant)
 
 
 @pages.get("/sessions/{session}", openapi_extra=open_to_all(), include_in_schema=False)
@@ -90,8 +97,14 @@ def operator(request: Request, session: str) -> Response:
     grant = _of(request, "operator", "auditor")
     if grant is None:
         return RedirectResponse("/enter", 303)
-    console_of(request).sessions.get(session)
-    return page(request, "operator.html", grant, session)
+    console = console_of(request)
+    name = console.ids.name(session)
+    console.sessions.get(name)
+    opaque = console.ids.of(name)
+    if session != opaque:
+        query = f"?{request.url.query}" if request.url.query else ""
+        return RedirectResponse(f"/sessions/{opaque}{query}", 303)
+    return page(request, "operator.html", grant, opaque, name)
 
 
 @pages.get("/participant", openapi_extra=open_to_all(), include_in_schema=False)
@@ -100,7 +113,7 @@ def participant(request: Request) -> Response:
     grant = _of(request, "participant")
     if grant is None:
         return RedirectResponse("/enter", 303)
-    return page(request, "participant.html", grant, None)
+    return page(request, "participant.html", grant)
 
 
 @pages.get("/docs", openapi_extra=open_to_all(), include_in_schema=False)
@@ -109,7 +122,7 @@ def documentation(request: Request) -> Response:
     grant = _of(request, "operator", "auditor")
     if grant is None:
         return RedirectResponse("/enter", 303)
-    return page(request, "docs.html", grant, None)
+    return page(request, "docs.html", grant)
 
 
 @pages.get("/api/texts/{language}", openapi_extra=open_to_all(), tags=["pages"])

@@ -59,7 +59,14 @@ def operator_view(record: Record, events: Sequence[Event]) -> dict[str, Any]:
         "trial": None if current is None else open_trial(record, current, rows),
         "trials": rows,
         "places": [
-            {"policy": dict(place), "words": place_words(record, place)}
+            {
+                "policy": dict(place),
+                "texts": {
+                    name: physical(value, record.space.policy[name])
+                    for name, value in place.items()
+                },
+                "words": place_words(record, place),
+            }
             for place in record.positions
         ],
         "vetoes": [
@@ -91,6 +98,10 @@ def trial_rows(record: Record, events: Sequence[Event]) -> list[dict[str, Any]]:
             "words": policy_words(record.space, trial.policy),
             "outcome": None if trial.outcome is None else dict(trial.outcome),
             "outcome_words": outcome_words(record, trial),
+            "outcome_texts": {
+                name: physical((trial.outcome or {}).get(name), of)
+                for name, of in record.space.outcomes.items()
+            },
             "asks_choice": trial.asks_choice,
             "answered": trial.answered,
             "choice": trial.choice,

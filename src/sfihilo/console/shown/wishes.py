@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfihilo.experiment.log.event import Event
@@ -10,6 +10,7 @@ from sfihilo.experiment.log.event import Event
 FEEL_AGAIN = "The participant asks to feel that again."
 SEEN = "The operator has seen what the participant asked for."
 STOPPED = "Stop. "  # how the reason of every stop begins
+STOPPERS = ("device", "operator", "participant")  # the person's own stop matters most
 STOP_OVER = frozenset({"resumed", "asked", "suggested", "started", "closed"})
 # A wish is no longer open once the session went on.
 GOES_ON = frozenset({"asked", "suggested", "started", "chosen", "aborted", "closed"})
@@ -42,10 +43,19 @@ def open_stop(events: Sequence[Event]) -> dict[str, Any] | None:
 
 
 def stop_view(at: str, actor: str, why: str, recorded: bool = True) -> dict[str, Any]:
-    """A stop as pages show it; what the console itself stops, it stops because of a device."""
+    """A stop as pages show it."""
+    return {"at": at, "by": stopper(actor), "why": why, "recorded": recorded}
+
+
+def stopper(actor: str) -> str:
+    """Who stops; what the console itself stops, it stops because of a device."""
     role = actor.partition(" ")[0]
-    by = role if role in ("participant", "operator") else "device"
-    return {"at": at, "by": by, "why": why, "recorded": recorded}
+    return role if role in STOPPERS else "device"
+
+
+def matters_more(actor: str, stop: Mapping[str, Any]) -> bool:
+    """Whether a stop by an actor has to be told although there is another one already."""
+    return STOPPERS.index(stopper(actor)) > STOPPERS.index(stop["by"])
 
 
 def by_participant(event: Event) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -291,9 +291,16 @@ def _verdict(record: Record, policy: Policy, found: Recommendation, best: Tried 
     return f"{choice}; {_evidence(found.comparisons)}."
 
 
+def evidence(comparisons: int) -> Literal["very few", "few", "enough"]:
+    """Whether an advice rests on so few comparisons that the verdict has to say so."""
+    if comparisons < VERY_FEW:
+        return "very few"
+    return "few" if comparisons < FEW else "enough"
+
+
 def _evidence(comparisons: int) -> str:
     """How much the advice rests on."""
-    if comparisons < VERY_FEW:
-        return f"only {counted(comparisons, 'comparison')}, so this may still change much"
-    count = counted(comparisons, "comparison")
-    return f"{count}, so the interval is wide" if comparisons < FEW else count
+    count, amount = counted(comparisons, "comparison"), evidence(comparisons)
+    if amount == "very few":
+        return f"only {count}, so this may still change much"
+    return f"{count}, so the interval is wide" if amount == "few" else count

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.floating]
+NARROWEST = 1e-300  # of a range: below it, the reciprocal of a width overflows
 GRID_SLACK = 1e-9  # a value this close (in steps) to a grid point is that grid point
 
 
@@ -198,7 +199,7 @@ def _check_fields(item: Parameter | Outcome, numbers: tuple[str, ...]) -> None:
             finite_number(value, name)
             whole = isinstance(value, int | np.integer)
             object.__setattr__(item, name, int(value) if whole else float(value))
-    if not item.low < item.high or not math.isfinite(item.high - item.low):
+    if not NARROWEST < item.high - item.low < math.inf:
         raise ValueError(f"expected low < high, got low {item.low}, high {item.high}")
     if not isinstance(item.unit, str):
         raise ValueError(f"unit: expected a text, got {shortened(item.unit)}")

@@ -59,8 +59,9 @@ async function post(url, body) {
   }
 }
 
-function say(text, good = false) {
-  byId("said").textContent = text;
+/** Says something; `detail` is the library's own words. */
+function say(text, good = false, detail = null) {
+  byId("said").replaceChildren(text, ...(detail ? [" ", el("span", { lang: "en", text: detail })] : []));
   byId("said").className = good ? "good" : "error";
 }
 
@@ -78,7 +79,7 @@ async function send(url, onDone) {
   for (const button of document.querySelectorAll("#form button[data-sends]")) button.disabled = false;
   if (answer.status === 0) say(t("new.lost"));
   else if (answer.status >= 400) {
-    say(answer.body.message ?? t("new.failed"));
+    say(t(answer.body.message ? "new.refused" : "new.failed"), false, answer.body.message);
     if (answer.body.error === "conflict") freshKey();
   } else onDone(answer.body);
 }
@@ -97,7 +98,7 @@ byId("form").addEventListener("submit", (event) => {
   event.preventDefault();
   send("/api/sessions", (body) => {
     freshKey(); // the next one is another session
-    location.assign(`/sessions/${encodeURIComponent(body.session)}`);
+    location.assign(`/sessions/${body.id}`);
   });
 });
 byId("form").addEventListener("input", () => say(""));

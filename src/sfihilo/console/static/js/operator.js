@@ -26,6 +26,7 @@ const page = {
   clock: 0, // the server's clock minus ours, in milliseconds
   known: 0, // number of the last event that the server told us of
   refusals: [],
+  stored: [], // who wants to hear of what the server stored
   act,
   stop,
   redraw: draw,
@@ -42,7 +43,7 @@ const actions = new Outbox(`operator.${session}`, {
   onChange: draw,
   onStored: (entry, body) => {
     page.known = body?.last ?? 0;
-    page.stored?.(entry);
+    for (const hear of page.stored) hear(entry);
     live.fetch();
   },
   onRefused: (entry, status, body) => {
@@ -88,6 +89,8 @@ async function refresh() {
     stops.hurry();
   } else if (status >= 400 && status < 500) {
     page.missing = status;
+  } else if (body?.stopped && page.view !== null) {
+    page.view = { ...page.view, stopped: body.stopped }; // the record cannot be read, but it was stopped
   }
   draw();
   return status === 200;

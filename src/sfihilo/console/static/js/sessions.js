@@ -1,5 +1,6 @@
 // The list of sessions, and the way to a new one.
 
+import { Access } from "./access.js";
 import { Panel, byId, el } from "./dom.js";
 import { Live, getJson } from "./live.js";
 import { t } from "./texts.js";
@@ -23,7 +24,7 @@ function table(sessions) {
   return el("table", {},
     el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col", text: t(`sessions.${name}`) })))),
     el("tbody", {}, newest.map((each) => el("tr", {},
-      el("th", { scope: "row" }, el("a", { href: `/sessions/${encodeURIComponent(each.session)}`, text: each.participant })),
+      el("th", { scope: "row" }, el("a", { href: `/sessions/${each.id}`, text: each.participant })),
       el("td", { text: each.session }),
       el("td", {}, el("span", { class: `tag ${each.status}`, text: t(`sessions.statuses.${each.status}`) })),
       el("td", { text: String(each.trials) }),
@@ -35,4 +36,5 @@ function onLink(linked) {
   byId("lost").hidden = linked;
 }
 
+if (byId("access") !== null) new Access();
 new Live("/api/events", { refresh, onLink }).connect();

@@ -1,6 +1,7 @@
 // What the operator must not miss: nothing saved, no connection, a stop, a wish of the participant.
 
 import { Panel, byId, el, icon } from "../dom.js";
+import { shortNumbers } from "../numbers.js";
 import { sound } from "../sound.js";
 import { t } from "../texts.js";
 import { eventWords } from "./top.js";
@@ -67,8 +68,13 @@ export class Banners {
 
   refused(refusal) {
     const changes = (refusal.changes ?? []).map(eventWords).join(", ");
-    const why = refusal.error === "stale" ? t("operator.changed_elsewhere", { changes }) : (refusal.message ?? "");
+    const stale = refusal.error === "stale";
+    const why = stale ? t("operator.changed_elsewhere", { changes }) : refusalWords(refusal.error);
     return banner("refused", t("operator.refused", { what: actionWord(refusal.action), why }),
+      !stale && refusal.message && el("span", { class: "detail", lang: "en", text: shortNumbers(refusal.message) }),
+      ["suggest", "place"].includes(refusal.action) && el("button", {
+        type: "button", id: "change", text: t("operator.change"), onclick: () => this.page.dialogs.settings(refusal.action),
+      }),
       el("button", {
         type: "button",
         text: t("common.understood"),
@@ -78,6 +84,13 @@ export class Banners {
         },
       }));
   }
+}
+
+/** Why something was refused, in the words of the page; the library's own words stand beside it. */
+function refusalWords(error) {
+  const path = `operator.refusals.${error}`;
+  const words = t(path);
+  return words === path ? t("operator.refusals.refused") : words;
 }
 
 function actionWord(action) {

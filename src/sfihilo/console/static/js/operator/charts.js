@@ -37,7 +37,7 @@ function trialRange(trial) {
 export function answersChart(place, { trial, predicted, given, right }) {
   const pick = (value) => given.map((each, index) => (right[index] === value ? each : null));
   return chart(place, {
-    axes: [trialAxis(), { ...axis(""), splits: () => [0, 0.5, 1], values: () => [t("operator.plot.before"), "50 %", t("operator.plot.now")], size: 70 }],
+    axes: [trialAxis(), { ...axis(""), splits: () => [0, 0.5, 1], values: () => [t("operator.plot.before"), "50 %", t("operator.plot.now")], size: 88 }],
     series: [{ ...line(BLUE), points: { show: true, size: 6, stroke: BLUE, fill: "#fff" }, spanGaps: true }, dots(GREEN, 11), dots(RED, 11), dots("#6c7986", 9)],
     scales: { x: trialRange(trial), y: { range: [-0.12, 1.12] } },
   }, [trial, predicted, pick(1), pick(0), pick(null)]);

@@ -3,23 +3,29 @@
 import { byId, el } from "../dom.js";
 import { parseNumber } from "../numbers.js";
 import { t } from "../texts.js";
+import { Drafts } from "./drafts.js";
 import { PairingDialog } from "./pairing.js";
 
 export class Dialogs {
   constructor(page) {
     this.page = page;
     this.window = byId("dialog");
+    this.drafts = new Drafts(page);
     this.pairing = new PairingDialog(page, (title, ...content) => this.open(title, content, null));
   }
 
-  /** Shows a window; `send` returns whether its content was taken. */
+  /** Shows a window; `send` returns whether its content was taken. What is refused is shown again. */
   open(title, content, send, verb = null, style = "primary") {
     const close = () => this.window.close();
     const form = el("form", {
       novalidate: true, autocomplete: "off",
       onsubmit: (event) => {
         event.preventDefault();
-        if (send === null || send(new FormData(event.target))) close();
+        if (send === null) close();
+        else if (send(new FormData(event.target))) {
+          this.drafts.keep(title, event.target);
+          close();
+        }
       },
     },
     el("h2", { id: "dialog-title", text: title }), content,
@@ -29,6 +35,7 @@ export class Dialogs {
       el("button", { type: "button", id: "dialog-cancel", text: t(send ? "common.cancel" : "common.close"), onclick: close }),
       // A window covers the page's own stop.
       el("button", { type: "button", id: "dialog-stop", class: "primary danger", text: t("operator.stop"), onclick: () => { close(); this.page.stop(); } })));
+    this.drafts.restore(title, form);
     this.window.replaceChildren(form);
     this.window.setAttribute("aria-labelledby", "dialog-title");
     if (!this.window.open) this.window.showModal();
@@ -95,13 +102,13 @@ export class Dialogs {
   /** Settings in physical units: the operator's own suggestion, or where the device is. */
   settings(action) {
     const { view } = this.page;
-    const known = view.places.at(-1)?.policy ?? view.trials.at(-1)?.policy ?? {};
+    const known = view.places.at(-1) ?? { policy: {}, texts: {} };
     const free = view.space.policy.filter((parameter) => (parameter.fixed ?? null) === null);
-    const fields = free.map((parameter, index) => settingField(parameter, index, known[parameter.name] ?? parameter.start));
+    const fields = free.map((parameter, index) => settingField(parameter, index, known.policy[parameter.name] ?? parameter.start, known.texts[parameter.name]));
     this.open(t(`operator.titles.${action}`), [el("p", { text: t(`operator.about.${action}`) }), fields], () => {
       const policy = {};
       for (const [index, parameter] of free.entries()) {
-        const value = parseNumber(byId(`setting-${index}`).value);
+        const value = typedNumber(byId(`setting-${index}`));
         if (value === null) return this.fault(t("operator.fault_setting", { name: parameter.name, low: parameter.low, high: parameter.high }));
         policy[parameter.name] = value;
       }
@@ -120,7 +127,7 @@ export class Dialogs {
 
   amend(trial) {
     const { outcomes } = this.page.view.space;
-    const fields = outcomes.map((outcome, index) => outcomeField(outcome, index, trial.outcome?.[outcome.name]));
+    const fields = outcomes.map((outcome, index) => outcomeField(outcome, index, trial.outcome?.[outcome.name], trial.outcome_texts[outcome.name]));
     this.open(t("operator.titles.amend", { number: trial.number }), [
       el("p", { text: t("operator.about.amend") }), fields,
       el("label", { for: "why", text: t("operator.why") }), el("textarea", { id: "why", name: "why", maxlength: "2000" }),
@@ -129,9 +136,9 @@ export class Dialogs {
       if (!why) return this.fault(t("operator.fault_why"));
       const outcome = {};
       for (const [index, { name, low, high }] of outcomes.entries()) {
-        const text = byId(`amend-${index}`).value;
-        outcome[name] = text.trim() === "" ? null : parseNumber(text);
-        if (text.trim() !== "" && outcome[name] === null) return this.fault(t("operator.fault_setting", { name, low, high }));
+        const input = byId(`amend-${index}`);
+        outcome[name] = typedNumber(input);
+        if (input.value.trim() !== "" && outcome[name] === null) return this.fault(t("operator.fault_setting", { name, low, high }));
       }
       return this.page.act("amend", { trial: trial.number, why, outcome });
     }, t("operator.verbs.amend"));
@@ -150,20 +157,31 @@ export class Dialogs {
   }
 }
 
-function settingField(parameter, index, value) {
+/** A number is shown with the digits that people read; the value behind it stays if it is not changed. */
+function numberInput(id, value, text, more = {}) {
+  const shown = text ?? String(value ?? "");
+  return el("input", { id, inputmode: "decimal", value: shown, "aria-describedby": `${id}-range`, data: { shown, exact: value ?? "", ...more } });
+}
+
+function typedNumber(input) {
+  const { shown, exact } = input.dataset;
+  return input.value === shown && exact !== "" ? Number(exact) : parseNumber(input.value);
+}
+
+function settingField(parameter, index, value, text) {
   return el("div", { class: "field" },
     el("label", { for: `setting-${index}`, text: parameter.name }),
     el("div", { class: "entry" },
-      el("input", { id: `setting-${index}`, inputmode: "decimal", value: value ?? "", "aria-describedby": `setting-${index}-range`, data: { parameter: parameter.name } }),
+      numberInput(`setting-${index}`, value, text, { parameter: parameter.name }),
       el("span", { class: "unit", text: parameter.unit })),
     el("span", { class: "hint", id: `setting-${index}-range`, text: t("operator.range", { low: parameter.low, high: parameter.high }) }));
 }
 
-function outcomeField(outcome, index, value) {
+function outcomeField(outcome, index, value, text) {
   return el("div", { class: "field" },
     el("label", { for: `amend-${index}`, text: outcome.name }),
     el("div", { class: "entry" },
-      el("input", { id: `amend-${index}`, inputmode: "decimal", value: value ?? "", "aria-describedby": `amend-${index}-range` }),
+      numberInput(`amend-${index}`, value, text),
       el("span", { class: "unit", text: outcome.unit })),
     el("span", { class: "hint", id: `amend-${index}-range`, text: t("operator.range_or_empty", { low: outcome.low, high: outcome.high }) }));
 }

@@ -8,9 +8,9 @@ import { t } from "../texts.js";
 export class MeasureForm {
   constructor(page) {
     this.page = page;
-    page.stored = (entry) => {
+    page.stored.push((entry) => {
       if (entry.what === "measure") sessionStorage.removeItem(this.place(entry.body.trial));
-    };
+    });
   }
 
   place(trial) {

@@ -21,7 +21,7 @@ export class PairingDialog {
     }
     const paired = (await getJson("/api/pairings")).body?.paired ?? [];
     this.show(title, role === "device" ? this.program(made) : this.picture(made),
-      this.list(paired.filter((each) => each.role === role && each.session === this.page.session)));
+      this.list(paired.filter((each) => each.role === role && each.session === this.page.view.session)));
   }
 
   picture(made) {
@@ -32,12 +32,13 @@ export class PairingDialog {
         el("p", { class: "address", text: new URL("/enter", made.url).href }),
         el("p", { text: t("operator.pair_code") }),
         ...code(made),
-        el("button", { type: "button", id: "pair-device", class: "small", text: t("operator.pair_device"), onclick: () => this.open("device") })));
+        el("button", { type: "button", id: "pair-device", class: "small", text: t("operator.pair_device"), onclick: () => this.open("device") }),
+        el("p", { class: "hint" }, el("a", { href: "/#access", text: t("operator.pair_others") }))));
   }
 
   program(made) {
     return el("div", {},
-      el("p", { text: t("operator.pair_program", { session: this.page.session }) }),
+      el("p", { text: t("operator.pair_program", { session: this.page.view.session }) }),
       el("p", { class: "address", text: new URL(made.url).origin }),
       el("p", { text: t("operator.pair_program_code") }),
       ...code(made));
@@ -54,7 +55,7 @@ export class PairingDialog {
   }
 }
 
-function code(made) {
+export function code(made) {
   const here = ["127.0.0.1", "localhost", "[::1]"].includes(new URL(made.url).hostname);
   const words = made.role === "device" ? "operator.pair_program_loopback" : "operator.pair_loopback";
   return [
@@ -64,7 +65,7 @@ function code(made) {
   ];
 }
 
-async function request(method, url, body = {}) {
+export async function request(method, url, body = {}) {
   try {
     const response = await fetch(url, { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), credentials: "same-origin" });
     return response.ok ? await response.json().catch(() => ({})) : null;

@@ -24,7 +24,9 @@ export class Person {
   }
 
   device({ name, names, state }, disabled) {
-    if (names.length === 0) return null;
+    const program = name !== null && !names.includes(name); // nobody chose it: it joined by itself
+    if (names.length === 0 && !program) return null;
+    if (program) return el("p", { id: "program", class: "on", text: t("operator.program", { state: t(`operator.device_states.${state}`) }) });
     const none = el("option", { value: "", selected: name === null, text: t("operator.no_device") });
     return el("div", { class: "device" },
       el("label", { for: "device", text: t("operator.device") }),

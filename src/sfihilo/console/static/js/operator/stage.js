@@ -2,11 +2,12 @@
 
 import { Panel, byId, el, icon } from "../dom.js";
 import { buttonsChanged, guarded } from "../guard.js";
+import { shortNumbers } from "../numbers.js";
 import { t } from "../texts.js";
 import { MeasureForm } from "./measure.js";
 import { compactSettings, largeSettings } from "./settings.js";
 import { Timer } from "./timer.js";
-import { answerWords, downloads } from "./trials.js";
+import { answerWords, downloads, outcomeWords } from "./trials.js";
 
 const WORKING = new Set(["applying", "running", "measuring"]); // states of a device in a walk
 
@@ -60,7 +61,7 @@ export class Stage {
     const last = view.trials.at(-1);
     return [
       heading(last ? t("operator.stage.between", { number: last.number }) : t("operator.stage.first")),
-      last && el("dl", { class: "summary" }, summary(last)),
+      last && el("dl", { class: "summary" }, summary(view, last)),
       ...places(view),
       this.primary("ask", t("operator.ask"), view.can.ask, () => act("ask")),
       this.more(
@@ -119,7 +120,7 @@ export class Stage {
       heading(t("operator.stage.choose", { number: trial.number })),
       ...warnings(trial),
       el("dl", { class: "summary" }, compared(view, trial)),
-      el("p", { class: "measured", text: (trial.outcome ?? []).map((row) => `${row.name} ${row.text}`).join(" · ") }),
+      el("p", { class: "measured", text: (trial.outcome ?? []).map((row) => `${row.name} ${row.value === null ? t("operator.missing") : row.text}`).join(" · ") }),
       el("p", { class: "hint", text: t(view.participant_pages > 0 ? "operator.waits_for_page" : "operator.waits_for_word") }),
       this.page.readOnly ? null : this.answers(view, trial),
       this.more(
@@ -171,15 +172,15 @@ function answerRows({ answers, grades }) {
 function fromDevice({ name, state, message }) {
   return el("p", { class: "from-device" },
     el("span", { text: t("operator.from_device", { name, state: t(`operator.device_states.${state}`) }) }),
-    message && el("strong", { text: ` ${message}` }));
+    message && el("strong", { lang: "en", text: ` ${shortNumbers(message)}` }));
 }
 
 function heading(text, more = null) {
   return el("h2", { id: "stage-heading" }, el("span", { text }), more && el("small", { class: "hint", text: more }));
 }
 
-function summary(trial) {
-  const rows = [["settings", trial.words], ["outcomes", trial.outcome_words], ["answer", answerWords(trial)], ["state", trial.status === "complete" ? "" : `${t(`operator.statuses.${trial.status}`)} ${trial.why}`]];
+function summary(view, trial) {
+  const rows = [["settings", trial.words], ["outcomes", outcomeWords(view, trial)], ["answer", answerWords(trial)], ["state", trial.status === "complete" ? "" : `${t(`operator.statuses.${trial.status}`)} ${trial.why}`]];
   return rows.filter(([, text]) => text).map(([name, text]) => el("div", {}, el("dt", { text: t(`operator.heads.${name}`) }), el("dd", { text })));
 }
 
@@ -191,16 +192,12 @@ function compared(view, trial) {
 }
 
 function warnings(trial) {
-  return [...trial.warnings, ...(trial.remarks ?? [])].map((text) => el("p", { class: "warning" }, icon("warning"), el("span", { text })));
+  return [...trial.warnings, ...(trial.remarks ?? [])].map((text) =>
+    el("p", { class: "warning" }, icon("warning"), el("span", { text: t("operator.remark") }), " ", el("span", { lang: "en", text: shortNumbers(text) })));
 }
 
 function unsafe(text) {
-  return el("div", { class: "unsafe", role: "alert" }, el("strong", { text: t("operator.do_not_apply") }), el("span", { text: shortNumbers(text) }), el("span", { text: t("operator.state_place") }));
-}
-
-/** A message with numbers of at most four digits. */
-function shortNumbers(text) {
-  return text.replace(/\d+\.\d{4,}/g, (number) => String(Number(Number(number).toPrecision(4))));
+  return el("div", { class: "unsafe", role: "alert" }, el("strong", { text: t("operator.do_not_apply") }), el("span", { lang: "en", text: shortNumbers(text) }), el("span", { text: t("operator.state_place") }));
 }
 
 function places(view) {

@@ -33,7 +33,7 @@ export class Trials {
     return el("tr", { class: trial.status, data: { trial: trial.number } },
       el("th", { scope: "row", text: String(trial.number) }),
       el("td", { text: trial.words }),
-      el("td", { text: trial.outcome_words ?? "" }),
+      el("td", { text: outcomeWords(view, trial) }),
       el("td", { text: answerWords(trial) }),
       el("td", {}, el("span", { text: state.filter(Boolean).join(", ") }),
         trial.why && el("span", { class: "why", text: ` ${trial.why}` }),
@@ -71,6 +71,15 @@ export function downloads(base) {
     el("a", { class: "button", href: `${base}/export?formats=csv,jsonl,parquet,bids`, download: "", text: t("operator.export") }),
     el("a", { class: "button", href: `${base}/report`, target: "_blank", rel: "noopener", text: t("operator.report") }),
   ];
+}
+
+/** What was measured, in one line. */
+export function outcomeWords(view, trial) {
+  if (trial.outcome_words === "") return "";
+  return view.space.outcomes.map(({ name, unit }) => {
+    const text = trial.outcome_texts[name];
+    return `${name} ${text === "" ? t("operator.missing") : `${text} ${unit}`.trim()}`;
+  }).join(", ");
 }
 
 /** The answer in words; nothing where none was asked for or given. */
