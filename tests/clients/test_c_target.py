@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sfihilo.console.devices import DeviceError
-from sfihilo.console.devices.line.device import udp_device
 from sfihilo.console.devices.line.line import Line, parse
+from sfihilo.console.devices.line.line_device import udp_device
 from sfihilo.console.devices.line.target import Target
 from tests.console.devices.wires import LOOPBACK, bad_udp_wire
 

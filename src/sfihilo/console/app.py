@@ -12,7 +12,7 @@ from fastapi import FastAPI, Request
 from starlette.middleware import Middleware
 from starlette.staticfiles import StaticFiles
 
-from sfihilo.console import errors
+from sfihilo.console import refusals
 from sfihilo.console.access.guard import roles, router, staff_cookie
 from sfihilo.console.access.security import Security
 from sfihilo.console.api.actions import actions
@@ -24,7 +24,7 @@ from sfihilo.console.api.sessions import sessions
 from sfihilo.console.api.stop import stops
 from sfihilo.console.app_state import Console
 from sfihilo.console.config import Config
-from sfihilo.console.errors import Json
+from sfihilo.console.refusals import Json
 from sfihilo.console.shown.pages import pages
 from sfihilo.provenance import version
 
@@ -70,7 +70,7 @@ def create_app(config: Config) -> FastAPI:
         middleware=[Middleware(Security, config=config)],
     )
     app.state.console = console
-    errors.attach(app)
+    refusals.attach(app)
     for routes in (
         stops, participant, pairings, events, sessions, actions, devices, pages, description,
     ):  # fmt: skip

@@ -14,14 +14,14 @@ from typing import Any
 from fastapi import Request
 
 from sfihilo.console.access.auth import Attempts, Grants
-from sfihilo.console.access.lock import Lock
+from sfihilo.console.access.one_console import Lock
 from sfihilo.console.config import Config
-from sfihilo.console.demo import Demo
+from sfihilo.console.demonstration import Demo
 from sfihilo.console.devices.link import DeviceLinks
 from sfihilo.console.devices.offered import described_device, factory
 from sfihilo.console.ids import Ids
 from sfihilo.console.live import Live
-from sfihilo.console.sessions import Done, Sessions
+from sfihilo.console.open_sessions import Done, Sessions
 from sfihilo.console.shown.advised import Advised
 from sfihilo.console.shown.listing import Listing
 from sfihilo.console.shown.wishes import matters_more, stop_view

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfihilo.console.devices import Device, DeviceError, DeviceStoppedError, SilentDeviceError
-from sfihilo.console.devices.line.device import LineDevice, tcp_device, udp_device
 from sfihilo.console.devices.line.line import (
     Line,
     LineSplitter,
@@ -21,6 +20,7 @@ from sfihilo.console.devices.line.line import (
     numbers_from_text,
     parse,
 )
+from sfihilo.console.devices.line.line_device import LineDevice, tcp_device, udp_device
 from tests.console.devices.wires import (
     LOOPBACK,
     Machine,

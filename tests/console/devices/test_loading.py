@@ -14,7 +14,7 @@ from sfihilo.console.devices import (
     device_from_config,
     device_names,
 )
-from sfihilo.console.devices.line.device import LineDevice
+from sfihilo.console.devices.line.line_device import LineDevice
 from sfihilo.console.devices.simulated import SimulatedDevice
 
 DEVICE = """

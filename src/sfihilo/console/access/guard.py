@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from sfihilo.console.access.auth import Grant, Role
 from sfihilo.console.access.security import SAFE_METHODS
 from sfihilo.console.config import Config
-from sfihilo.console.errors import Json, Problem
+from sfihilo.console.refusals import Json, Problem
 
 ROLES_FIELD = "x-roles"
 ANY_BODY = "x-any-body"  # a route that works whatever its body is

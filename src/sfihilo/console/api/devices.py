@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import Request
 
 from sfihilo.console.access.guard import roles, router
-from sfihilo.console.api import models
+from sfihilo.console.api import bodies
 from sfihilo.console.api.actions import wish_of
 from sfihilo.console.app_state import Console, console_of
 from sfihilo.console.devices.remote import told
@@ -51,13 +51,13 @@ def view(request: Request, session: str) -> Any:
 
 
 @devices.post("/heartbeat", openapi_extra=DEVICE)
-def heartbeat(request: Request, session: str, body: models.Nothing) -> Any:
+def heartbeat(request: Request, session: str, body: bodies.Nothing) -> Any:
     """A sign of life; once one came, silence puts the session on hold."""
     return wanted(console_of(request), session, beats=True)
 
 
 @devices.post("/applied", openapi_extra=DEVICE)
-def applied(request: Request, session: str, body: models.OfTrial) -> Any:
+def applied(request: Request, session: str, body: bodies.OfTrial) -> Any:
     """The policy of a trial is being applied; starts it unless the operator did."""
     console = console_of(request)
     console.devices.heard(session)
@@ -74,7 +74,7 @@ def applied(request: Request, session: str, body: models.OfTrial) -> Any:
 
 
 @devices.post("/outcome", openapi_extra=DEVICE)
-def outcome(request: Request, session: str, body: models.Measurement) -> Any:
+def outcome(request: Request, session: str, body: bodies.Measurement) -> Any:
     """The measured outcome of a trial."""
     console = console_of(request)
     wish = wish_of(request, body, "measure")

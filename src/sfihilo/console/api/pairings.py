@@ -10,16 +10,16 @@ from fastapi import Request, Response
 
 from sfihilo.console.access.auth import LIFETIMES, ROLES, Grant, label
 from sfihilo.console.access.guard import cookie_of, grant_of, open_to_all, roles, router
-from sfihilo.console.api import models
+from sfihilo.console.api import bodies
 from sfihilo.console.app_state import Console, console_of
-from sfihilo.console.errors import Json, Problem, missing
+from sfihilo.console.refusals import Json, Problem, missing
 
 pairings = router("/api", "pairing")
 OPERATOR = roles("operator")
 
 
 @pairings.post("/enter", openapi_extra=open_to_all())
-def enter(request: Request, body: models.Code) -> Any:
+def enter(request: Request, body: bodies.Code) -> Any:
     """Exchange a code, once, for a cookie (or for a bearer token, for programs)."""
     console = console_of(request)
     address = "" if request.client is None else request.client.host
@@ -63,7 +63,7 @@ def _about(console: Console, grant: Grant) -> dict[str, Any]:
 
 
 @pairings.post("/leave", openapi_extra=roles(*ROLES))
-def leave(request: Request, body: models.Nothing) -> Any:
+def leave(request: Request, body: bodies.Nothing) -> Any:
     """End the token of this request."""
     console, grant = console_of(request), grant_of(request)
     console.grants.revoke(grant.id)
@@ -85,7 +85,7 @@ def me(request: Request) -> Any:
 
 
 @pairings.post("/pairings", openapi_extra=OPERATOR, status_code=201)
-def pair(request: Request, body: models.Pairing) -> Any:
+def pair(request: Request, body: bodies.Pairing) -> Any:
     """A short code with its QR picture, for one use within ten minutes."""
     console = console_of(request)
     if body.role == "participant" and body.session is None:

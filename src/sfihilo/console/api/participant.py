@@ -7,11 +7,11 @@ from typing import Any
 from fastapi import Request
 
 from sfihilo.console.access.guard import grant_of, roles, router
-from sfihilo.console.api import models
+from sfihilo.console.api import bodies
 from sfihilo.console.api.actions import wish_of
 from sfihilo.console.api.events import event_stream
 from sfihilo.console.app_state import console_of
-from sfihilo.console.shown.views import participant_view
+from sfihilo.console.shown.session_json import participant_view
 from sfihilo.console.shown.wishes import FEEL_AGAIN, open_requests
 from sfihilo.experiment import Session, Trial
 
@@ -42,7 +42,7 @@ def view(request: Request) -> Any:
 
 
 @participant.post("/choose", openapi_extra=PARTICIPANT)
-def choose(request: Request, body: models.Answer) -> Any:
+def choose(request: Request, body: bodies.Answer) -> Any:
     """The participant's answer to the question that is shown."""
     console, session = console_of(request), own_session(request)
     wish = wish_of(request, body, "choose")
@@ -56,7 +56,7 @@ def choose(request: Request, body: models.Answer) -> Any:
 
 
 @participant.post("/again", openapi_extra=PARTICIPANT)
-def again(request: Request, body: models.Action) -> Any:
+def again(request: Request, body: bodies.Action) -> Any:
     """Ask the operator to feel the last setting again; a wish that is open is not repeated."""
     console, session = console_of(request), own_session(request)
     record, events = console.sessions.read(session)

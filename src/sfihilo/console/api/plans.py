@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfihilo.console.api.models import NewSession
-from sfihilo.console.errors import Problem
+from sfihilo.console.api.bodies import NewSession
+from sfihilo.console.refusals import Problem
 from sfihilo.experiment import Lab, Plan
 from sfihilo.experiment.session.plan_file import described, tables_of
 

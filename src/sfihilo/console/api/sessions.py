@@ -14,12 +14,12 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from sfihilo.console.access.guard import grant_of, roles, router
-from sfihilo.console.api import models
+from sfihilo.console.api import bodies
 from sfihilo.console.api.plans import check_plan, create_session
 from sfihilo.console.app_state import Console, console_of
-from sfihilo.console.errors import Problem, from_library
+from sfihilo.console.refusals import Problem, from_library
 from sfihilo.console.shown.insights import advice_view, insight_view
-from sfihilo.console.shown.views import operator_view
+from sfihilo.console.shown.session_json import operator_view
 from sfihilo.experiment import LogError
 from sfihilo.experiment.output.export import FORMATS
 
@@ -51,13 +51,13 @@ def template(request: Request) -> Any:
 
 
 @sessions.post("/check", openapi_extra=OPERATOR)
-def check(request: Request, body: models.NewSession) -> Any:
+def check(request: Request, body: bodies.NewSession) -> Any:
     """Validate a description without creating a session."""
     return check_plan(body)
 
 
 @sessions.post("", openapi_extra=OPERATOR, status_code=201)
-def create(request: Request, body: models.NewSession) -> Any:
+def create(request: Request, body: bodies.NewSession) -> Any:
     """Begin a session; its name is made here."""
     console = console_of(request)
     header = request.headers.get("idempotency-key")
@@ -126,7 +126,7 @@ def advice(request: Request, session: str) -> Any:
 
 
 @sessions.post("/{session}/advice", openapi_extra=READERS)
-def advice_within(request: Request, session: str, body: models.Wanted) -> Any:
+def advice_within(request: Request, session: str, body: bodies.Wanted) -> Any:
     """The best policy within narrower ranges, compared with named policies; stores nothing."""
     opened = console_of(request).sessions.get(session)
     return advice_view(opened.writer, body.feasible, body.compare_with)
@@ -170,7 +170,7 @@ def export(
 
 
 @sessions.post("/{session}/device", openapi_extra=OPERATOR)
-def device(request: Request, session: str, body: models.Attached) -> Any:
+def device(request: Request, session: str, body: bodies.Attached) -> Any:
     """Let the session use a device, or none."""
     console = console_of(request)
     console.devices.attach(session, body.device)
@@ -178,7 +178,7 @@ def device(request: Request, session: str, body: models.Attached) -> Any:
 
 
 @sessions.post("/{session}/apply", openapi_extra=OPERATOR)
-def apply(request: Request, session: str, body: models.ToDevice) -> Any:
+def apply(request: Request, session: str, body: bodies.ToDevice) -> Any:
     """Let the device apply the started trial again: after a restart or a refused measurement."""
     console = console_of(request)
     console.sessions.get(session)

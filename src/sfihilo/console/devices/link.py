@@ -21,9 +21,9 @@ from sfihilo.console.config import Config
 from sfihilo.console.devices import Device, DeviceError, DeviceStoppedError, Limits, Supervisor
 from sfihilo.console.devices.remote import Remote, restored, told
 from sfihilo.console.devices.resting import Stoppable, require_safe_walk, walk_is_over
-from sfihilo.console.errors import Problem
 from sfihilo.console.live import Live
-from sfihilo.console.sessions import Sessions, Wish
+from sfihilo.console.open_sessions import Sessions, Wish
+from sfihilo.console.refusals import Problem
 from sfihilo.experiment import LogError, Session, Trial
 from sfihilo.experiment.files import replacing
 

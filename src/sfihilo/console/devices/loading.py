@@ -23,8 +23,8 @@ BUILT_IN = {
     "lsl-markers": "sfihilo.console.devices.lsl:MarkerStream",
     "lsl-outcomes": "sfihilo.console.devices.lsl:OutcomeStream",
     "simulated": "sfihilo.console.devices.simulated:SimulatedDevice",
-    "tcp": "sfihilo.console.devices.line.device:tcp_device",
-    "udp": "sfihilo.console.devices.line.device:udp_device",
+    "tcp": "sfihilo.console.devices.line.line_device:tcp_device",
+    "udp": "sfihilo.console.devices.line.line_device:udp_device",
 }
 METHODS = ("apply", "measure", "stop", "heartbeat", "close")
 

@@ -18,7 +18,7 @@ from sfihilo.experiment.session.rounds import used_answers
 
 if TYPE_CHECKING:
     from sfihilo import State
-    from sfihilo.console.sessions import Sessions
+    from sfihilo.console.open_sessions import Sessions
 
 POINTS = 20
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import Any
 
-from sfihilo.console.shown.views import session_row
+from sfihilo.console.shown.session_json import session_row
 from sfihilo.experiment import DamagedError, Lab
 
 

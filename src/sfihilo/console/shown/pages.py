@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from sfihilo.console.access.auth import Grant
 from sfihilo.console.access.guard import open_to_all, presented, router
 from sfihilo.console.app_state import console_of
-from sfihilo.console.errors import Problem
+from sfihilo.console.refusals import Problem
 from sfihilo.console.shown.texts import languages, preferred, texts
 from sfihilo.provenance import version
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from sfihilo.console.config import Part
 from sfihilo.console.devices.simulated import SimulatedDevice, SimulatedPerson, demo_toml
-from sfihilo.console.errors import Problem
-from sfihilo.console.sessions import Wish
+from sfihilo.console.open_sessions import Wish
+from sfihilo.console.refusals import Problem
 from sfihilo.experiment import LogError, Plan, Record, Session, Trial
 from sfihilo.experiment.session.plan_file import described, tables_of
 

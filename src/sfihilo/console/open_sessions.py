@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, TypeVar
 
-from sfihilo.console.errors import Problem, from_library, missing
+from sfihilo.console.refusals import Problem, from_library, missing
 from sfihilo.console.shown.wishes import STOPPED, matters_more, open_stop
 from sfihilo.experiment import (
     Lab,
