@@ -22,7 +22,7 @@ import sfihilo
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import TAKEN_OUT, Trial
 from sfihilo.experiment.session.rounds import rounds_of, used_answers
-from sfihilo.experiment.session.states import tell_round
+from sfihilo.experiment.session.snapshots import tell_round
 from sfihilo.experiment.space.parameter import FloatArray, Outcome
 from sfihilo.experiment.space.space import Space
 from sfihilo.feasible import Feasible

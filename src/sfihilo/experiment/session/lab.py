@@ -21,7 +21,7 @@ from sfihilo.experiment.record.fold import fold, opened
 from sfihilo.experiment.record.protocol import Protocol
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.session.session import Session
-from sfihilo.experiment.session.states import Snapshots
+from sfihilo.experiment.session.snapshots import Snapshots
 from sfihilo.experiment.space.preflight import check_new
 from sfihilo.experiment.space.space import Space
 

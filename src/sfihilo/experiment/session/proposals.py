@@ -21,7 +21,7 @@ from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Trial
 from sfihilo.experiment.session.allowed import feasible_now, recent_vetoes, way_out
 from sfihilo.experiment.session.requirements import Refusal, require_allowed
-from sfihilo.experiment.session.states import Course, Snapshots, StateCache
+from sfihilo.experiment.session.snapshots import Course, Snapshots, StateCache
 from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.space import Policy
 from sfihilo.history import Query

@@ -25,7 +25,7 @@ from sfihilo.experiment.session.naming import named
 from sfihilo.experiment.session.proposals import Proposer
 from sfihilo.experiment.session.reading import Reading
 from sfihilo.experiment.session.requirements import Draft, require_to_do, trial_number
-from sfihilo.experiment.session.states import Snapshots
+from sfihilo.experiment.session.snapshots import Snapshots
 from sfihilo.history import Choice
 
 if TYPE_CHECKING:
