@@ -17,6 +17,8 @@ from sfihilo.experiment.output.tables import trials_table
 from sfihilo.experiment.record.answers import all_answers, strength_word
 from sfihilo.experiment.record.fold import redo_target, undo_target
 from sfihilo.experiment.record.kept import last_policy
+from sfihilo.experiment.session.commit import now
+from sfihilo.experiment.session.decide import pause_is_break
 from sfihilo.experiment.session.requirements import require_reachable
 from sfihilo.experiment.session.rounds import used_answers
 
@@ -236,9 +238,12 @@ def next_step(record: Record) -> str:
         return "resume"
     if current is None:
         return "ask"
+    walking = current.started and not current.measured
+    if not walking and pause_is_break(record, now()):
+        return "pause"  # a page left open over night says nothing about what may be set now
     if current.measured:
         return "choose"
-    return "measure" if current.started else "start"
+    return "measure" if walking else "start"
 
 
 def allowed(record: Record, events: Sequence[Event]) -> dict[str, bool]:
@@ -290,7 +295,7 @@ def participant_view(record: Record, events: Sequence[Event]) -> dict[str, Any]:
     )
     if record.closed:
         state = "over"
-    elif record.interrupted:
+    elif next_step(record) in ("resume", "pause"):
         state = "paused"
     elif asked:
         state = "question"

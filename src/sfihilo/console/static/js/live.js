@@ -2,6 +2,7 @@
 // fetches what it shows. Without a sign of life the page says so and connects again by itself.
 
 const SILENCE = 7000; // milliseconds without an event before the page asks by itself
+const OFTEN = 60000; // what is shown also depends on the time: a long pause becomes a break
 const PAUSES = [300, 700, 1500, 3000];
 const FETCH_TIMEOUT = 8000;
 
@@ -39,6 +40,7 @@ export class Live {
     addEventListener("pageshow", (event) => event.persisted && this.connect());
     document.addEventListener("visibilitychange", () => document.hidden || this.fetch());
     setInterval(() => Date.now() - this.heard > SILENCE && this.fetch(), 1000);
+    setInterval(() => this.fetch(), OFTEN);
   }
 
   connect() {

@@ -39,6 +39,7 @@ export class Stage {
       start: () => this.start(view, trial),
       measure: () => this.measure(view, trial),
       choose: () => this.choose(view, trial),
+      pause: () => this.pause(view, trial),
       resume: () => this.resume(view),
       closed: () => this.closed(view),
     };
@@ -137,6 +138,17 @@ export class Stage {
     };
     return el("div", { class: "answers", role: "group", "aria-label": t("operator.answer_for") },
       answerRows(view).map((row) => el("div", {}, row.map(answer))));
+  }
+
+  /** A pause that counts as a break, which nobody recorded: what was shown before it is no longer safe to set. */
+  pause(view, trial) {
+    const { act, dialogs } = this.page;
+    return [
+      heading(t("operator.stage.pause", { number: trial.number })),
+      el("div", { class: "unsafe", role: "alert" }, trial.measured_at ? null : el("strong", { text: t("operator.do_not_apply") }), el("span", { text: t("operator.pause_is_break") })),
+      this.primary("note-break", t("operator.note_break"), view.can.interrupt, () => act("interrupt", { why: "a pause that counts as a break" })),
+      this.more(["place", t("operator.place"), view.can.place, () => dialogs.place()]),
+    ];
   }
 
   resume(view) {
