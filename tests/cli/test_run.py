@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-
 
 READY, WALKING, BETWEEN = r"\[Enter\] start", "Walking 0:0", r"\[Enter\] next settings"
 ANSWER = r"\[n\] this one"
-PATIENCE = 120  # seconds: a busy machine is no failure
+PATIENCE = 10  # seconds: a busy machine is no failure
 
 
 class Operator:
@@ -283,3 +283,24 @@ def test_run_refuses_the_session_of_another_participant(
     monkeypatch.setenv("SFIHILO_SESSION", "P01-1")
     said = run("run", "-p", "P02", code=2)
     assert "expected P01, whose session P01-1 was named" in " ".join(said.split())
+
+
+def test_variable_of_the_terminal_does_not_name_a_new_session(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be left from another person and another file: P02 must not get a session P01-1."""
+    monkeypatch.setenv("SFIHILO_SESSION", "P01-1")
+    said = " ".join(run("run", "space.toml", "-p", "P02", code=2).split())
+    assert "SFIHILO_SESSION is P01-1, which is no open session of P02" in said
+    assert not (folder / "sfihilo.db").exists()
+
+
+def test_variable_with_the_participant_goes_on_with_their_session(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SFIHILO_SESSION", "P02")
+    for said in ("Session P02-1 begun", "Goes on with P02-1"):
+        operator = Operator("space.toml", "-p", "P02")
+        operator.see(said)
+        operator.see(BETWEEN)
+        operator.leave()

@@ -85,7 +85,8 @@ def test_pain_told_after_the_answer_is_recorded(operator: Operator, stepped: Pat
     operator.press("v", "Why are these settings refused")
     operator.press("too hard\r", "Because of pain")
     operator.press("n\r", "it hurt")
-    operator.press("x", r"Did trial 2 cause pain\? \(y/n\) ")
+    # Trial 2 was never applied: what may hurt is the walk before it.
+    operator.press("x", r"Did trial 1 \(torque 10 Nm\) cause pain\? \(y/n\) ")
     operator.press("n\r", "Nothing is recorded")
     assert not recorded(stepped)[0].painful
     run("suggest", "torque=12")
@@ -94,11 +95,28 @@ def test_pain_told_after_the_answer_is_recorded(operator: Operator, stepped: Pat
     run("choose", "n")
     operator.press("x", "changed elsewhere")
     operator.see("it hurt")
-    operator.press("x", "Did trial 3 cause pain")
+    operator.press("x", r"Did trial 3 \(torque 12 Nm\) cause pain")
     operator.press("y\r", "Where, and how much")
     operator.press("left knee\r", "avoided until 'lift'")
     (veto,) = recorded(stepped)[0].painful
     assert (veto.trial, veto.why) == (3, "left knee")
+
+
+def test_pain_of_a_trial_that_was_undone_can_be_told(operator: Operator, stepped: Path) -> None:
+    """Trial 2 was walked before it was undone; both walks are asked about, the last one first."""
+    operator.press("\r", WALKING)
+    operator.press("u", "Undone: started")
+    operator.see(READY)
+    operator.press("u", "Undone: suggested")
+    operator.see("it hurt")
+    operator.press("x", "Did trial 2 .*cause pain")
+    operator.press("n\r", "Did trial 1 .*cause pain")
+    operator.press("n\r", "Nothing is recorded")
+    operator.press("x", "Did trial 2 .*cause pain")
+    operator.press("y\r", "Where, and how much")
+    operator.press("left knee\r", "Settings near trial 2 are avoided")
+    (veto,) = recorded(stepped)[0].painful
+    assert veto.trial == 2
 
 
 def test_run_is_entered_where_the_open_trial_cannot_be_reached(

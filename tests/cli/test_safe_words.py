@@ -105,5 +105,27 @@ def test_pain_of_a_trial_that_is_over_is_recorded_and_confirmed(command: str) ->
     assert "Pain is recorded" not in run("lift", "1", "--why", "another shoe")
 
 
+@pytest.mark.parametrize("command", ["abort", "veto"])
+def test_pain_after_a_veto_is_of_the_last_walk(command: str) -> None:
+    """Trial 2 was refused before it was applied: it cannot be what hurts."""
+    run("suggest", "torque=12")
+    run("veto", "--why", "too hard")
+    assert "settings near trial 1" in " ".join(run(command, "--why", "knee", "--pain").split())
+    assert [veto.trial for veto in record().painful] == [1]
+
+
+def test_pain_after_an_undone_trial_needs_its_number() -> None:
+    """The person may have walked trial 2 before it was undone: nobody guesses which one hurt."""
+    run("suggest", "torque=12")
+    run("start")
+    run("undo")
+    run("undo")
+    said = " ".join(run("abort", "--why", "knee", "--pain", code=2).split())
+    assert "expected the number of the trial that hurt" in said
+    assert not record().painful
+    run("abort", "2", "--why", "knee", "--pain")
+    assert [veto.trial for veto in record().painful] == [2]
+
+
 def test_abort_of_a_trial_that_is_over_without_pain_is_refused() -> None:
     assert "trial 1: it is over (complete)" in run("abort", "--why", "tired", code=2)

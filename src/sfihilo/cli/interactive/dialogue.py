@@ -40,6 +40,7 @@ from sfihilo.cli.session.steps import require_applicable
 from sfihilo.cli.session.values import parse_number
 from sfihilo.cli.session.views import advice_tables
 from sfihilo.experiment.log.errors import BusyError, DamagedError, LogError
+from sfihilo.experiment.output.digits import policy_words
 from sfihilo.experiment.record.kept import certain_settings
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Trial
@@ -280,14 +281,26 @@ class Dialogue:
 
     def _pain(self) -> None:
         """Pain that is told when the trial is over."""
-        trial = self._meant().newest
+        trial = self._hurt()
         if trial is None:
-            raise ValueError("there is no trial yet")
-        if not self._yes(f"Did trial {trial.number} cause pain? (y/n) "):
             self.terminal.show("Nothing is recorded.")
             return
         self.session.veto(trial, self._text("Where, and how much? "), pain=True)
         self.terminal.show(f"Settings near trial {trial.number} are avoided until 'lift'.")
+
+    def _hurt(self) -> Trial | None:
+        """The last walk, if the operator says that it hurt; before it any that was undone."""
+        record = self._meant()
+        walked = [trial for trial in reversed(record.trials) if trial.may_have_been_walked]
+        if not walked:
+            raise ValueError("there is no walk yet")
+        for trial in walked:
+            settings = policy_words(record.space, trial.policy)
+            if self._yes(f"Did trial {trial.number} ({settings}) cause pain? (y/n) "):
+                return trial
+            if trial.ending != "undone":
+                return None
+        return None
 
     def _place(self) -> None:
         record = self.session.record

@@ -6,6 +6,7 @@ any moment (Ctrl-C, a closed terminal, a kill) and goes on from the record.
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,6 +80,8 @@ def _opened(
         if participant is None:
             raise ValueError("--participant: expected a code together with a space file")
         unfinished = _unfinished(space, participant, name, db)
+        if unfinished is None:
+            name = _new_name(name, participant, db)
     if unfinished is not None:
         typer.echo(f"Goes on with {unfinished}, which is open ('session new' begins another).")
         with session_at(db, unfinished, actor) as session:
@@ -88,6 +91,18 @@ def _opened(
         session, _ = begun
         typer.echo(f"Session {session.id} begun in {db} (seed {session.record.seed}).")
         yield session
+
+
+def _new_name(name: str | None, participant: str, db: Path) -> str | None:
+    """The name of a new session; SFIHILO_SESSION only chooses one, perhaps another person's."""
+    if name is None or name != os.environ.get("SFIHILO_SESSION"):
+        return name
+    if name == participant:
+        return None
+    raise ValueError(
+        f"the variable SFIHILO_SESSION is {name}, which is no open session of {participant} in "
+        f"{db}: unset it to begin a session"
+    )
 
 
 def _require_theirs(session: Session, participant: str | None) -> None:
@@ -112,7 +127,7 @@ def _unfinished(space: Path, participant: str, name: str | None, db: Path) -> st
         for record in records
         if record.participant == participant
         and not record.closed
-        and name in (None, record.session)
+        and name in (None, record.session, participant)
     ]
     if not theirs:
         return None

@@ -204,6 +204,21 @@ class Command:
             raise ValueError("there is no trial yet: begin with 'session ask'")
         return current.number
 
+    def hurt(self, *numbers: int | None) -> int:
+        """The trial that caused pain: the given one, the current one, or else the last walk.
+
+        A trial that was vetoed hurt nobody; one that was undone may have been walked or not.
+        """
+        last = self.record.last_walked
+        if self.record.current is not None or last is None or set(numbers) != {None}:
+            return self.trial(*numbers)
+        if last.ending == "undone":
+            raise ValueError(
+                f"trial: expected the number of the trial that hurt, since it is not certain "
+                f"whether trial {last.number}, which was undone, was walked"
+            )
+        return last.number
+
     def show(self, trial: Trial, *remarks: str) -> None:
         """A trial, remarks about it, and the next step."""
         if self.output.json(trial.to_dict()):

@@ -105,7 +105,8 @@ def abort(
     trial: Number = None,
 ) -> None:
     """End the current trial early; with --pain, also a trial that is over."""
-    ended = command.session.abort(command.trial(number, trial), why, pain=pain, key=command.key)
+    meant = (command.hurt if pain else command.trial)(number, trial)
+    ended = command.session.abort(meant, why, pain=pain, key=command.key)
     command.show(ended, *avoided(command.record, ended))
 
 
@@ -117,7 +118,8 @@ def veto(
     trial: Number = None,
 ) -> None:
     """Refuse proposed settings before they are applied."""
-    refused = command.session.veto(command.trial(number, trial), why, pain=pain, key=command.key)
+    meant = (command.hurt if pain else command.trial)(number, trial)
+    refused = command.session.veto(meant, why, pain=pain, key=command.key)
     command.show(refused, *avoided(command.record, refused))
 
 

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sfihilo.experiment.files import create_empty
 from sfihilo.experiment.log import identity, recovery, rows, schema
 from sfihilo.experiment.log.audit import audit, verify
 from sfihilo.experiment.log.chain import Verdict
@@ -46,6 +47,8 @@ class Log:
 
     def __init__(self, path: Path, *, read_only: bool) -> None:
         self.path = path
+        self._file = path.absolute()  # stays the same file where the process changes its folder
+        self._opened: tuple[int, int] | None = None  # which file the connection reads
         self.newer = False
         self._asked_read_only = read_only
         self._lock = threading.RLock()
@@ -148,8 +151,11 @@ class Log:
         query = (
             f"SELECT {rows.COLUMNS} FROM events WHERE seq > ? {where} ORDER BY seq LIMIT {BATCH}"
         )
+        event: Event | None = None
         while True:
-            found = self._run(partial(rows.fetch, query=query, values=(after, *values)))
+            found = self._run(partial(_following, event=event, query=query, at=(after, *values)))
+            if found is None:
+                raise ReplacedError(self.path, session or str(event and event.session))
             for row in found:
                 event = rows.event_of(row)
                 place = event.seq if session is None else event.number
@@ -260,6 +266,8 @@ class Log:
             # SQLite forbids to use, and even to close, a connection in a forked child.
             self._abandoned.append(self._connection)
             self._connection = None
+        if self._connection is not None and self._opened != _identity(self._file):
+            self._drop()  # replaced or gone: the old file, without a name, must not be believed
         if self._connection is None:
             try:
                 self._connection = self._connect()
@@ -271,7 +279,10 @@ class Log:
     def _connect(self) -> sqlite3.Connection:
         # A log that was there once and is gone must be missed, not silently begun anew.
         create = not self._asked_read_only and not self._seen
-        connection = schema.connect(self.path, create=create)
+        if create:
+            create_empty(self._file)
+        self._opened = _identity(self._file)  # before: a file that comes in between is noticed
+        connection = schema.connect(self._file, create=create)
         try:
             version = schema.prepare(
                 connection, self.path, create=create, write=not self._asked_read_only
@@ -292,3 +303,23 @@ class Log:
             connection.close()
         elif connection is not None:
             self._abandoned.append(connection)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file stands under a name now; None if there is none, or it cannot be seen."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _following(
+    connection: sqlite3.Connection, event: Event | None, query: str, at: tuple[Any, ...]
+) -> list[Any] | None:
+    """The rows of a query, if `event`, which was read before them, is still what it was."""
+    if event is not None:
+        same = "SELECT hash FROM events WHERE seq = ?"
+        if rows.fetch(connection, same, (event.seq,)) != [(event.hash,)]:
+            return None
+    return rows.fetch(connection, query, at)

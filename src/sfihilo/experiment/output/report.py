@@ -231,7 +231,7 @@ def _trial_row(record: Record, trial: Trial) -> list[str]:
         trial.status,
         *(physical(value, record.space.policy[name]) for name, value in trial.policy.items()),
         *(physical(values.get(name), outcome) for name, outcome in record.space.outcomes.items()),
-        str(trial.compare_with) if trial.asks_choice else "",
+        str(trial.compare_with) if trial.asks_choice and trial.compare_with else "",
         _answer(record, trial) if trial.answered else "",
         trial.goal,
         trial.why,

@@ -282,4 +282,7 @@ def _times(events: Sequence[Event]) -> dict[int, Row]:
             times[event.body["trial"]] = {**empty, "asked_at": event.wall}
         elif event.kind in names and event.number not in gone:
             times[event.body["trial"]][names[event.kind]] = event.wall
+        elif event.kind == "amended" and event.number not in gone and "outcome" in event.body:
+            row = times[event.body["trial"]]  # an outcome may come late, as a correction
+            row["measured_at"] = row["measured_at"] or event.wall
     return times

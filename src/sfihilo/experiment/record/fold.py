@@ -238,12 +238,22 @@ def _measured(record: Record, event: Event) -> Record:
         record,
         number,
         measured=True,
-        outcome=_ordered(record, body["outcome"]),
-        warnings=(*record.trial(number).warnings, *body["warnings"]),
+        **_outcome(record, body),
     )
     record = _named(record, body)
     walked_since = record.trial(number).known_outcome and record.left_open != number
     return replace(record, reanchor_due=record.reanchor_due and not walked_since)
+
+
+def _outcome(record: Record, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The outcome of an event with its warnings; those about an earlier outcome no longer hold."""
+    trial, new = record.trial(body["trial"]), tuple(body.get("warnings", ()))
+    others = [warning for warning in trial.warnings if warning not in trial.outcome_warnings]
+    return {
+        "outcome": _ordered(record, body["outcome"]),
+        "warnings": (*others, *new),
+        "outcome_warnings": new,
+    }
 
 
 def _named(record: Record, body: Mapping[str, Any]) -> Record:
@@ -274,7 +284,7 @@ def _amended(record: Record, event: Event) -> Record:
     body = event.body
     changes: dict[str, Any] = {}
     if "outcome" in body:
-        changes |= {"measured": True, "outcome": _ordered(record, body["outcome"])}
+        changes |= {"measured": True, **_outcome(record, body)}
     if "choice" in body:
         changes |= _answer(body)
     return _not_comparable(_named(_changed(record, body["trial"], **changes), body))

@@ -34,7 +34,8 @@ class Trial:
     operator, a repeat of an earlier trial, or the anchor again after a break.
     An undone trial never happened for the learner; a withdrawn one did, but its data do not count.
     `strength` says how much better, if the person graded the answer; `goal` is that of the session
-    when the trial was asked. `why` is the reason for an early end.
+    when the trial was asked. `why` is the reason for an early end. `outcome_warnings` are those of
+    the warnings that are about the outcome as it is now.
     """
 
     session: str
@@ -52,6 +53,7 @@ class Trial:
     measured: bool = False
     outcome: Mapping[str, float | None] | None = None
     warnings: tuple[str, ...] = ()
+    outcome_warnings: tuple[str, ...] = ()
     answered: bool = False
     choice: Choice | None = None
     strength: int | None = None

@@ -139,8 +139,17 @@ def _forgotten(record: Record, trial: Trial) -> list[str]:
     return ["it was not started after the break, so the next trial is the same condition again"]
 
 
-def chosen(record: Record, number: int, choice: object, strength: object = None) -> Draft:
-    """The person's answer, if it was asked for."""
+def chosen(
+    record: Record,
+    number: int,
+    choice: object,
+    strength: object = None,
+    about: int | None = None,
+) -> Draft:
+    """The person's answer, if it was asked for; `about` is the trial that the caller compares with.
+
+    None where the caller does not say: the answer is about the trial that the record names.
+    """
     require_open(record)
     trial, given = record.trial(number), graded(record, choice, strength)
     if trial.answered:
@@ -151,6 +160,11 @@ def chosen(record: Record, number: int, choice: object, strength: object = None)
     open_trial(record, number)
     require_no_break(record, "answer")
     require_named(trial)
+    if about is not None and about != trial.compare_with:
+        raise ValueError(
+            f"trial {number}: it is compared with trial {trial.compare_with} now, not with trial "
+            f"{about}: ask again about that one"
+        )
     return Draft("chosen", {"trial": number, **given})
 
 
@@ -212,7 +226,11 @@ def amended(
         body |= graded(record, choice, strength)
         _require_answered(trial)
     if outcome is not UNCHANGED:
-        body["outcome"] = measurement(record, number, outcome).values
+        found = measurement(record, number, outcome)
+        body["outcome"] = found.values
+        last = record.newest is not None and record.newest.number == number
+        warnings = [*found.warnings, *(_unused(record, trial, found) if last else ())]
+        body |= {"warnings": warnings} if warnings else {}
     return Draft("amended", body)
 
 

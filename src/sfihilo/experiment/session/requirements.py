@@ -58,9 +58,17 @@ class Refusal(Exception):  # noqa: N818 - never leaves the session: it carries t
 # What callers give, validated
 
 
-def trial_number(trial: Trial | int) -> int:
-    """The number of a trial that is given as itself or as its number."""
+def trial_number(trial: Trial | int, session: str) -> int:
+    """The number of a trial of this session that is given as itself or as its number.
+
+    Numbers are the same in every session: a trial of another one must not be taken for it.
+    """
     if isinstance(trial, Trial):
+        if trial.session != session:
+            raise ValueError(
+                f"trial: expected one of session {session}, got trial {trial.number} of "
+                f"{trial.session}"
+            )
         return trial.number
     if isinstance(trial, bool) or not isinstance(trial, int):
         raise ValueError(f"trial: expected a trial or its number, got {trial!r}")

@@ -170,7 +170,7 @@ class Session:
 
     def repeat(self, trial: Trial | int, *, key: Key = None, actor: Actor = None) -> Trial:
         """A trial with the policy of an earlier one, to see how consistent the person is."""
-        number = trial_number(trial)
+        number = trial_number(trial, self.id)
 
         def decision(record: Record) -> Draft:
             earlier = record.trial(number)
@@ -181,7 +181,7 @@ class Session:
 
     def start(self, trial: Trial | int, *, key: Key = None, actor: Actor = None) -> Trial:
         """Note that the policy is being applied: from now on the device may be there."""
-        decision = partial(decide.started, number=trial_number(trial))
+        decision = partial(decide.started, number=trial_number(trial, self.id))
         return self._log.start_trial(decision, key, actor)
 
     def measure(
@@ -198,7 +198,7 @@ class Session:
         `warnings` say when its comparison cannot be used. Where the person recalls several trials,
         `compare_with` of the returned trial is the one to compare with now.
         """
-        decision = partial(decide.measured, number=trial_number(trial), outcome=outcome)
+        decision = partial(decide.measured, number=trial_number(trial, self.id), outcome=outcome)
         return self._log.continue_trial(decision, key, actor, self._named)
 
     def choose(
@@ -213,12 +213,17 @@ class Session:
         """The person's answer: "new", "previous", "same", or None for "cannot say".
 
         "previous" is the trial `compare_with`: the walk felt last, or the one named by `measure`.
-        Only where it was asked for (`asks_choice`). In a session with graded answers `strength`
-        says how much better: 1 (slightly), 2 (clearly) or 3 (much) of seven answers, 1 (better) or
-        2 (much better) of five.
+        Only where it was asked for (`asks_choice`); if `trial` names another one than the record
+        does by now (undo in another process), the answer is refused. In a session with graded
+        answers `strength` says how much better: 1 (slightly), 2 (clearly) or 3 (much) of seven
+        answers, 1 (better) or 2 (much better) of five.
         """
         decision = partial(
-            decide.chosen, number=trial_number(trial), choice=choice, strength=strength
+            decide.chosen,
+            number=trial_number(trial, self.id),
+            choice=choice,
+            strength=strength,
+            about=trial.compare_with if isinstance(trial, Trial) else None,
         )
         return self._log.continue_trial(decision, key, actor)
 
@@ -235,7 +240,7 @@ class Session:
 
         With `pain`, its neighbourhood is avoided until `lift`.
         """
-        decision = partial(decide.aborted, number=trial_number(trial), why=why, pain=pain)
+        decision = partial(decide.aborted, number=trial_number(trial, self.id), why=why, pain=pain)
         return self._log.change_trial(decision, key, actor)
 
     def veto(
@@ -252,12 +257,12 @@ class Session:
         With `pain` it is avoided, in `ask`, `suggest`, `repeat` and `recommend`, until `lift`; pain
         may also be told of a trial that is over, which keeps its data.
         """
-        decision = partial(decide.vetoed, number=trial_number(trial), why=why, pain=pain)
+        decision = partial(decide.vetoed, number=trial_number(trial, self.id), why=why, pain=pain)
         return self._log.change_trial(decision, key, actor)
 
     def lift(self, trial: Trial | int, why: str, *, key: Key = None, actor: Actor = None) -> Trial:
         """End a veto because of pain: policies near this trial may be proposed again."""
-        decision = partial(decide.lifted, number=trial_number(trial), why=why)
+        decision = partial(decide.lifted, number=trial_number(trial, self.id), why=why)
         return self._log.change_trial(decision, key, actor)
 
     def amend(
@@ -277,7 +282,7 @@ class Session:
         """
         decision = partial(
             decide.amended,
-            number=trial_number(trial),
+            number=trial_number(trial, self.id),
             why=why,
             outcome=outcome,
             choice=choice,
@@ -289,7 +294,7 @@ class Session:
         self, trial: Trial | int, why: str, *, key: Key = None, actor: Actor = None
     ) -> Trial:
         """Take the data of a trial out (a loose sensor); the trial itself stays in the record."""
-        decision = partial(decide.withdrawn, number=trial_number(trial), why=why)
+        decision = partial(decide.withdrawn, number=trial_number(trial, self.id), why=why)
         return self._log.change_trial(decision, key, actor)
 
     def undo(self, why: str = "", *, key: Key = None, actor: Actor = None) -> Event:
