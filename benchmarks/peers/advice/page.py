@@ -21,7 +21,7 @@ from benchmarks.clock import ROOT
 from benchmarks.peers.advice.methods import METHODS
 from benchmarks.tables import table
 from sfihilo.study.analysis.statistics import holm, paired_test
-from sfihilo.study.design.panels import BEST, GLOBAL_PAIRS, RANDOM
+from sfihilo.study.design.panels import BEST, GLOBAL_PAIRS, LOOKAHEAD, RANDOM
 from sfihilo.study.run.result_files import read_results
 
 COLUMNS = ("shape", "method", "user", "query", "gap", "asked")
@@ -37,6 +37,11 @@ class Difference(NamedTuple):
     mean: float
     error: float
     p_value: float  # corrected by Holm over the methods of one shape and query count
+
+
+# Each rule ran under one preset: Boundary Lookahead under the paper's.
+PAPER = "paper"
+OUR_RULES = {BEST: "best", GLOBAL_PAIRS: "understand", RANDOM: "random", LOOKAHEAD: PAPER}
 
 
 def read_rows(results: Path) -> pd.DataFrame:
@@ -69,7 +74,7 @@ def panel_rows(folder: Path) -> pd.DataFrame:
     wide = stored[stored["metric"].isin(names)].pivot(index=keys, columns="metric", values="value")
     rows = wide.rename(columns=names).reset_index()
     rows["shape"] = rows["condition"].str.removeprefix("advice")
-    rows["method"] = rows["rule"].map({BEST: "best", GLOBAL_PAIRS: "understand", RANDOM: "random"})
+    rows["method"] = rows["rule"].map(OUR_RULES)
     kept = rows["shape"].isin(SHAPES) & rows["query"].le(LONGEST) & rows["user"].ge(1)
     return rows.loc[kept, list(COLUMNS)]
 
@@ -85,6 +90,8 @@ def ordered(methods: Iterable[str]) -> list[str]:
 
 def label(method: str) -> str:
     """What a method is called in the table."""
+    if method == PAPER:
+        return "SFIHILO, preset `paper`"
     return METHODS[method].label if method in METHODS else f"SFIHILO, `{method}`"
 
 
