@@ -159,9 +159,9 @@ BEYOND: dict[str, tuple[Row, ...]] = {
         ),
         Row(
             _choice("plain_labels", ("noise.reward", 0.0)),
-            (INFORMATION, LOOKAHEAD),
+            (INFORMATION,),
             4,
-            "queries by the plain label probabilities (section 3, not the appendix)",
+            "Mutual Information by plain label probabilities (eq:mi_baseline, section 3)",
         ),
     ),
     # People who are less like the learner's prior, evaluated from the first answers on.
