@@ -189,6 +189,10 @@ def _people() -> Iterator[str]:
         for row in PANEL
     ]
     yield "\n".join(lines)
+    yield (
+        "These people are drawn from the learner's own prior and grade by its own model, "
+        "messy ones apart. No grades of real people have been tested: expect less from them."
+    )
 
 
 def _words(answering: Answering) -> Iterator[str]:
