@@ -172,8 +172,14 @@ def test_partly_measured_anchor_follows_the_newest_prediction() -> None:
     assert rows
     for row in rows:
         recalled = history.compared_with[row]
-        predicted = np.clip(state.forward.mean(history.policies[recalled][None])[0, 1], 0, 1)
+        at = state.processes().at(history.policies[recalled][None], np.float64)
+        predicted = np.clip(at.mean[0, 1], 0, 1)
         assert history.anchors[row, 1] == pytest.approx(predicted, abs=1e-12)
+
+
+def test_state_with_recall_loads_before_the_first_trial() -> None:
+    state = begin(FIVE, 0)
+    assert save(load(save(state))) == save(state)
 
 
 @pytest.mark.parametrize("patchy", [False, True])

@@ -28,6 +28,7 @@ ORDER = (
     "settings",
     "state",
     "refit",
+    "imputation",
     "learner",
     "compared_trial",
     "comparisons",

@@ -3,11 +3,13 @@
     python -m tools.partial_outcomes run OUT.jsonl --dim 4 --people 12
     python -m tools.partial_outcomes table OUT.jsonl
 
-Simulated people of the study under the default preset. Every person is learned three times:
+Simulated people of the study under the default preset. Every person is learned four times:
 
-complete  every outcome is measured
-partial   single numbers are missing at random; the learner is told NaN for them
-dropped   the same numbers are missing, and the learner is told nothing of such a trial
+complete   every outcome is measured
+predicted  single numbers are missing at random, and the learner is told their clean values instead:
+           what a perfect prediction of them would leave of the cost
+partial    the same numbers are missing; the learner is told NaN for them
+dropped    the same numbers are missing, and the learner is told nothing of such a trial
 
 A person compares each trial with the last one that the learner was told of. That favours
 "dropped": real people answer about the last trial, whether it was told or not.
@@ -25,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from sfihilo import Response, State, ask, begin, tell
-from sfihilo.history import BoolArray, generator
+from sfihilo.history import BoolArray, FloatArray, generator
 from sfihilo.study.design.conditions import (
     Condition,
     Unit,
@@ -43,8 +45,8 @@ from sfihilo.study.run.evaluation import (
     preference_errors,
 )
 
-KINDS = ("complete", "partial", "dropped")
-MEASURES = ("preference_error", "forward_rmse")
+KINDS = ("complete", "predicted", "partial", "dropped")
+MEASURES = ("preference_error", "log_loss", "forward_rmse")
 STUDY_SEED = 1511  # not the people of the published study
 AT = (60, 150)
 
@@ -57,13 +59,14 @@ def unit_of(dim: int, person: int) -> Unit:
     return replace(unit, evaluation=evaluation)
 
 
-def shown(response: Response, missing: BoolArray, kind: str) -> Response:
+def shown(response: Response, missing: BoolArray, kind: str, clean: FloatArray) -> Response:
     """What the learner is told of a response in which these numbers are missing."""
     if kind == "complete" or response.outcome is None or not missing.any():
         return response
     if kind == "dropped" or missing.all():
         return Response(None, None)
-    return Response(np.where(missing, np.nan, response.outcome), response.choice)
+    instead = clean if kind == "predicted" else np.nan
+    return Response(np.where(missing, instead, response.outcome), response.choice)
 
 
 def learn(unit: Unit, kind: str, share: float) -> Iterator[tuple[int, State]]:
@@ -75,7 +78,8 @@ def learn(unit: Unit, kind: str, share: float) -> Iterator[tuple[int, State]]:
         query = ask(state)
         new = user.experience(round, query.policy)
         missing = generator(user.seed, round, "missing").random(user.visible) < share
-        response = shown(user.answer(query, new, previous), missing, kind)
+        clean = np.clip(user.outcomes(query.policy[None])[0], 0, 1)
+        response = shown(user.answer(query, new, previous), missing, kind, clean)
         state = tell(state, query, response)
         if response.outcome is not None:
             previous = new
@@ -88,6 +92,7 @@ def measured(unit: Unit, state: State, held_out: HeldOut) -> dict[str, float]:
     clean = user.outcomes(held_out.policies)
     return {
         "preference_error": float(preference_errors(correct, held_out.bins).mean()),
+        "log_loss": float(-np.log(np.maximum(correct, 1e-12)).mean()),
         "forward_rmse": forward_rmse(state.forward, user, held_out, clean),
     }
 
@@ -114,17 +119,21 @@ def table(paths: list[Path]) -> str:
             key = row["dim"], row["query"], measure, row["kind"]
             values[key][row["person"]] = row[measure]
     lines = [
-        "| dim | queries | measure | people | complete | partial | dropped |",
-        "|---" * 7 + "|",
+        f"| dim | queries | measure | people | {' | '.join(KINDS)} |",
+        "|---" * (4 + len(KINDS)) + "|",
     ]
     for dim, query, measure, _ in sorted(key for key in values if key[3] == "complete"):
-        kinds = [values[dim, query, measure, kind] for kind in KINDS]
-        people = sorted(set.intersection(*map(set, kinds)))
+        kinds = [values.get((dim, query, measure, kind), {}) for kind in KINDS]
+        people = sorted(set.intersection(*(set(kind) for kind in kinds if kind)))
         if len(people) < 2:
             continue
-        complete, *others = (np.array([kind[person] for person in people]) for kind in kinds)
+        complete = np.array([kinds[0][person] for person in people])
         cells = [f"{complete.mean():.4f}"]
-        for other in others:
+        for kind in kinds[1:]:
+            if not kind:
+                cells.append("not run")
+                continue
+            other = np.array([kind[person] for person in people])
             change = other - complete
             error = change.std(ddof=1) / np.sqrt(len(change))
             cells.append(f"{other.mean():.4f} ({change.mean():+.4f} ± {error:.4f})")

@@ -4,7 +4,7 @@ Notation
 --------
 policies   tau_i       (n, d_policy)   every policy that was executed, in order
 outcomes   phi_i       (n, d_outcome)  what was measured; NaN for each number that was not
-imputed                (n, d_outcome)  the forward belief's mean for what was not; else NaN
+imputed                (n, d_outcome)  the mean predicted for what was not; else NaN
 compared_with          (n,)            the round that each was compared with; -1 where none was
 anchors    bar phi_i   (n, d_outcome)  the outcome of that round; NaN where there was none
 labels     I_i         (p,)            +1 the anchor was preferred, -1 the new one, 0 neither
@@ -90,7 +90,7 @@ class PreferenceData(NamedTuple):
 class History:
     """Everything told so far, one row per round; `append` returns a longer one.
 
-    imputed: what the newest forward belief predicts for the missing numbers of partly measured
+    imputed: what the outcomes' processes predict for the missing numbers of partly measured
     outcomes. NaN where a number was measured, and where no trial has measured that outcome yet.
     """
 

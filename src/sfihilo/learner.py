@@ -28,19 +28,14 @@ from sfihilo.history import (
     partial_outcome,
     unit_vector,
 )
+from sfihilo.imputation import with_imputed
 from sfihilo.inverse.grading import CUTS, answer_bounds, answer_clarity
 from sfihilo.inverse.posterior import LOGISTIC_STD
 from sfihilo.querying import SEEKING, Decision, Situation
 from sfihilo.querying import random as random_policy
 from sfihilo.querying import rule as named_rule
 from sfihilo.recommendation import NothingLearnedError, Recommendation, describe
-from sfihilo.refit import (
-    fitted_forward,
-    is_checkpoint,
-    reselected,
-    sharpness_is_due,
-    with_imputed,
-)
+from sfihilo.refit import fitted_forward, is_checkpoint, reselected, sharpness_is_due
 from sfihilo.settings import Goal, Settings
 from sfihilo.state import State, checked_floats
 

@@ -10,12 +10,10 @@ from dataclasses import replace
 import numpy as np
 
 from sfihilo import forward as fw
-from sfihilo import inverse as inv
 from sfihilo.forward import ForwardBelief, Hyperparameters
 from sfihilo.forward.recency import Decay, select_with_decay
 from sfihilo.forward.tuning import most_measured, select_hyperparameters
 from sfihilo.history import History, generator
-from sfihilo.inverse.grading import answer_bounds, answer_clarity
 from sfihilo.settings import Settings
 from sfihilo.state import State, executed_weights
 
@@ -78,23 +76,3 @@ def reselected(state: State) -> State:
         decay=decay,
         factored=len(data.rounds),
     )
-
-
-def with_imputed(state: State) -> State:
-    """The state with all missing numbers predicted anew, and the reward learned with them."""
-    history, forward = state.history, state.forward
-    mean = np.clip(forward.mean(history.policies), 0, 1)
-    history = history.impute(np.where(forward.measurements > 0, mean, np.nan))
-    pairs = history.preference_data()
-    inverse = state.inverse
-    if len(pairs.labels):
-        inverse = inv.update(
-            inverse,
-            inv.difference(inverse.features, pairs.anchors, pairs.outcomes),
-            pairs.labels,
-            answer_bounds(pairs.labels, pairs.strengths, state.settings.grades),
-            clarity=answer_clarity(pairs.ages, state.settings.recall_noise),
-            reselect=bool(history.compared[-1])
-            and sharpness_is_due(history, state.settings.grades),
-        )
-    return replace(state, history=history, inverse=inverse)

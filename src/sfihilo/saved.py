@@ -61,6 +61,8 @@ def save(state: State) -> str:
     more: dict[str, Any] = {}
     if not np.isnan(history.imputed).all():
         more["imputed"] = _rows(history.imputed)
+    if history.partial:
+        more["clarity"] = state.inverse.clarity.tolist()
     if state.settings.grades > 2:
         more["strengths"] = list(history.strengths)
         more["grading"] = {"scale": state.inverse.grading.scale, "used": state.inverse.grading.used}
@@ -108,7 +110,7 @@ def load(text: str) -> State:
         centre=np.array(record["mode"], dtype=float),
         curvature=np.array(record["curvature"], dtype=float),
         bounds=answer_bounds(pairs.labels, pairs.strengths, settings.grades),
-        clarity=answer_clarity(pairs.ages, settings.recall_noise),
+        clarity=_clarity(record, answer_clarity(pairs.ages, settings.recall_noise)),
         grading=_grading(record),
     )
     _check_models(inverse, len(history.forward_data().rounds), record["factored"])
@@ -182,7 +184,7 @@ def _compared_with(record: dict[str, Any], outcomes: FloatArray, anchors: FloatA
     rounds = np.arange(len(outcomes))
     measured = ~np.isnan(outcomes).all(axis=1)
     last = np.append(-1, np.maximum.accumulate(np.where(measured, rounds, -1)))[:-1]
-    given = np.array(record.get("compared_with", last))
+    given = np.array(record["compared_with"] or last) if "compared_with" in record else last
     if given.dtype.kind != "i" or (given < -1).any() or (given >= np.maximum(rounds, 0)).any():
         raise ValueError(f"state: expected rounds before their own, got {given.tolist()}")
     return np.where(np.isnan(anchors).any(axis=1), -1, given)
@@ -201,6 +203,16 @@ def _grading(record: dict[str, Any]) -> Grading:
     if not isinstance(scale, float) or scale <= 0 or not isinstance(used, bool):
         raise ValueError(f"state: expected a grading with scale and used, got {given!r}")
     return Grading(scale, used)
+
+
+def _clarity(record: dict[str, Any], by_age: FloatArray) -> FloatArray:
+    """Of each comparison; recorded where outcomes were measured in part."""
+    given = np.array(record.get("clarity", by_age.tolist()) or by_age)
+    numbers = given.shape == by_age.shape and given.dtype.kind == "f"
+    if not numbers or not ((given > 0) & (given <= 1)).all():
+        expected = f"{len(by_age)} numbers above 0, up to 1"
+        raise ValueError(f"state: expected a clarity of {expected}, got {record['clarity']!r}")
+    return given
 
 
 def _refuse(constant: str) -> None:

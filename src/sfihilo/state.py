@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 # Version of the computation. Increase it when the same history yields a different state: cached
 # states of other versions are ignored.
-STATE_VERSION = 3
+STATE_VERSION = 4
 
 
 def checked_floats(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

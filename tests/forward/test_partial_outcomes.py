@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
@@ -30,6 +32,7 @@ from sfihilo.forward.recency import RecencySettings
 from sfihilo.forward.tuning import select_hyperparameters
 from sfihilo.forward.validation import LeaveOneOut
 from sfihilo.history import BoolArray, FloatArray, generator
+from sfihilo.imputation import imputed, imputed_clarity
 from sfihilo.querying.ranking import rank_by_reducible
 from tests.small import PRESETS, RULE_NAMES, respond, small
 
@@ -227,11 +230,17 @@ def played(state: State, rounds: int, missing: Mask = at_random) -> State:
     return state
 
 
-def test_missing_numbers_are_imputed_by_the_newest_forward_mean() -> None:
+def predicted(state: State, round: int, outcome: int) -> float:
+    """What the newest processes predict for one number."""
+    at = state.processes().at(state.history.policies, np.float64)
+    return float(at.mean[round, outcome])
+
+
+def test_missing_numbers_are_imputed_by_the_newest_prediction() -> None:
     state = played(begin(quick(), 0), 8, lambda round: np.zeros(3, bool))
     query = ask(state)
     after = tell(state, query, Response(np.array([0.2, NAN, 0.6]), "new"))
-    expected = after.forward.mean(after.history.policies)[-1, 1]
+    expected = predicted(after, -1, 1)
     assert after.history.filled[-1].tolist() == [0.2, expected, 0.6]
     assert np.isnan(after.history.outcomes[-1]).tolist() == [False, True, False]
     assert after.history.anchor is not None
@@ -241,14 +250,75 @@ def test_missing_numbers_are_imputed_by_the_newest_forward_mean() -> None:
     assert pairs.anchors[-1].tolist() == state.history.outcomes[-1].tolist()
     assert after.forward.measurements.tolist() == [9, 8, 9]
     later = played(after, 20)
-    improved = float(later.forward.mean(later.history.policies)[8, 1])
+    improved = predicted(later, 8, 1)
     assert improved != expected
     assert later.history.filled[8].tolist() == [0.2, improved, 0.6]
     assert later.history.anchors[9].tolist() == [0.2, improved, 0.6]
     pairs = later.history.preference_data()
     features = later.inverse.features
-    expected = features(pairs.anchors) - features(pairs.outcomes)
-    assert later.inverse.differences == pytest.approx(expected, abs=1e-12)
+    differences = features(pairs.anchors) - features(pairs.outcomes)
+    assert later.inverse.differences == pytest.approx(differences, abs=1e-12)
+
+
+def test_comparison_of_measured_numbers_is_as_clear_as_ever() -> None:
+    missing = [round for round in range(12) if at_random(round).any()]
+    state = played(begin(quick(), 0), 12)
+    rows = np.flatnonzero(state.history.compared)
+    gaps = [row in missing or state.history.compared_with[row] in missing for row in rows]
+    assert 0 < sum(gaps) < len(gaps)
+    assert (state.inverse.clarity[~np.array(gaps)] == 1).all()
+    assert (state.inverse.clarity[gaps] < 1).all()
+
+
+def test_clarity_of_a_comparison_is_that_of_its_answers_over_the_missing_numbers() -> None:
+    """The probability of an answer, averaged over what was not measured, by simulation."""
+    rng = np.random.default_rng(0)
+    belief = played(begin(quick(), 0), 20).inverse
+    anchors, outcomes = rng.uniform(0.3, 0.7, (2, 40, 3))
+    variance = np.where(rng.random((40, 3)) < 0.4, 0.04**2, 0.0)
+    clarity = imputed_clarity(belief, (anchors, outcomes), (0 * variance, variance), np.ones(40))
+    sharpness = np.exp(belief.log_sharpness)
+
+    def margins(points: FloatArray) -> FloatArray:
+        flat = points.reshape(-1, 3)
+        reward = belief.features.reward(flat, belief.weights).reshape(points.shape[:-1])
+        return np.asarray(sharpness * (belief.features.reward(anchors, belief.weights) - reward))
+
+    felt = outcomes + np.sqrt(variance) * rng.standard_normal((4000, 40, 3))
+    simulated = scipy.special.expit(margins(felt)).mean(axis=0)
+    assert np.abs(scipy.special.expit(margins(outcomes)) - simulated).max() > 0.06
+    assert scipy.special.expit(clarity * margins(outcomes)) == pytest.approx(simulated, abs=0.04)
+
+
+def test_imputed_variance_is_that_of_a_new_measurement() -> None:
+    state = played(begin(quick(), 0), 12)
+    processes = state.processes()
+    at = processes.at(state.history.policies, np.float64)
+    missing = np.isnan(state.history.outcomes)
+    variance = imputed(state).variance
+    assert missing.any()
+    assert variance[missing] == pytest.approx((at.variance + processes.noise**2)[missing])
+    assert (variance[~missing] == 0).all()
+
+
+def test_noise_of_memory_and_of_missing_numbers_add_up() -> None:
+    belief = played(begin(quick(), 0), 20).inverse
+    points, variance = np.random.default_rng(0).uniform(0.3, 0.7, (2, 9, 3)), np.full((9, 3), 1e-3)
+    alone = imputed_clarity(belief, (points[0], points[1]), (variance, variance), np.ones(9))
+    older = imputed_clarity(belief, (points[0], points[1]), (variance, variance), np.full(9, 0.5))
+    assert older**-2 - alone**-2 == pytest.approx(np.full(9, 3.0))  # 1 / 0.5^2 - 1
+    assert (alone < 1).all()
+
+
+@pytest.mark.parametrize("wrong", [[0.5], "x", "zeros", "texts", "truths"])
+def test_saved_clarity_that_does_not_fit_is_refused(wrong: object) -> None:
+    record = json.loads(save(played(begin(quick(), 0), 9)))
+    count = len(record["clarity"])
+    assert count > 1
+    many = {"zeros": [0.0] * count, "texts": ["1"] * count, "truths": [True] * count}
+    record["clarity"] = many.get(wrong, wrong) if isinstance(wrong, str) else wrong
+    with pytest.raises(ValueError, match="expected a clarity of"):
+        load(json.dumps(record))
 
 
 def test_comparison_with_a_never_measured_outcome_is_not_used() -> None:
