@@ -6,10 +6,13 @@ import shutil
 import stat
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sfihilo.experiment import Lab
+from sfihilo.cli.session import operator
+from sfihilo.cli.session.operator import amended
+from sfihilo.experiment import Lab, Record
 from tests.cli.calls import command_line, loaded, run
 
 ROOT = Path(__file__).parents[2]
@@ -335,3 +338,20 @@ def test_commands_with_one_unreadable_session_go_on_and_name_it(folder: Path) ->
     assert "session broken is left out" in called.stderr
     assert "P07-1" in run("ask")
     assert "P07-1" in run("show", "--session", "P07")
+
+
+def test_correction_at_the_same_moment_is_not_overwritten(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not named stays as it is, also if another terminal corrects it just now."""
+    begin()
+    one_trial(4, None)
+
+    def slow(record: Record, number: int, given: dict[str, Any]) -> dict[str, Any]:
+        with Lab(folder / "sfihilo.db") as lab:
+            lab.open("P07-1").amend(1, why="other", outcome={"effort": 4.0, "comfort": 9.0})
+        return amended(record, number, given)
+
+    monkeypatch.setattr(operator, "amended", slow)
+    assert "now: session open, trial 1 is complete" in run("amend", "1", "effort=5", code=1)
+    assert loaded("show")["trials"][0]["outcome"] == {"effort": 4.0, "comfort": 9.0}

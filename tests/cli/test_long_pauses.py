@@ -112,3 +112,33 @@ def test_advice_after_a_night_counts_its_steps_from_where_the_device_may_be(
     assert not session.recommend(near).one_step  # it may have been switched off, and be at 0
     session.place({"torque": 25.0})
     assert session.recommend(near).one_step
+
+
+def test_place_asked_for_yesterday_is_not_recorded(session: Session, clock: LabClock) -> None:
+    """Enter means where the device was yesterday, and it may have been switched off since."""
+    session.measure(session.start(3), {"o": 0.5})
+    session.choose(3, "new")
+
+    class Overnight(Keys):
+        def line(self, prompt: str) -> str:
+            assert "Enter: 30" in prompt
+            clock.passes(NIGHT)
+            return ""
+
+    terminal = Overnight("d", "q")
+    Dialogue(session, terminal, 0).run()
+    assert [line for line in terminal.shown if "error: place: begun a long time ago" in line]
+    assert "placed" not in [event.kind for event in session.events]
+
+
+@pytest.mark.parametrize("minutes", ["-3", "nan"])
+def test_break_of_impossible_length_is_not_recorded(session: Session, minutes: str) -> None:
+    class Typed(Keys):
+        def line(self, prompt: str) -> str:
+            return minutes
+
+    before = session.record.number
+    terminal = Typed("b", "q")
+    Dialogue(session, terminal, 0).run()
+    assert f"error: minutes: expected 0 or more, got {minutes}" in terminal.shown
+    assert session.record.number == before

@@ -161,6 +161,17 @@ def test_a_refused_number_is_recorded(folder: Path) -> None:
     assert kinds.count("refused") == 2
 
 
+@pytest.mark.parametrize(
+    "named", [["--format", "csv,jsonl"], ["--format", "csv", "--format", "jsonl"]]
+)
+def test_formats_are_named_by_commas_or_one_by_one(folder: Path, named: list[str]) -> None:
+    begin()
+    run("export", "--out", "out", *named)
+    assert (folder / "out/log.jsonl").exists()
+    assert list((folder / "out").rglob("*.csv"))
+    assert not list((folder / "out").rglob("*.parquet"))
+
+
 @pytest.mark.parametrize("words", [["nonsense"], ["new"], ["ask", "--nonsense"], ["repeat", "x"]])
 def test_wrong_usage_exits_with_2(folder: Path, words: list[str]) -> None:
     run(*words, code=2)

@@ -109,6 +109,8 @@ def test_mistakes_are_undone_rejected_and_vetoed_with_reasons(begin: Begin) -> N
     page.check("#pain")
     page.click("#dialog-send")
     expect(page.locator('tr[data-trial="2"]')).to_contain_text("pain: avoided")
+    operator.trial(4, 5)  # not compared with the first: what hurt was felt since
+    expect(page.locator("#choose-new")).to_have_count(0)
     operator.walk()
     page.fill("#outcome-0", "40")
     page.fill("#outcome-1", "abc")

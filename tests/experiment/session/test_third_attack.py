@@ -118,6 +118,8 @@ def test_stated_place_holds_after_a_trial_that_was_measured_before_its_start(lab
 def test_undone_lift_does_not_show_a_vetoed_trial_again(lab: Lab) -> None:
     session = begun(lab)
     session.veto(session.suggest({"x": 7}), "hurts", pain=True)
+    assert list(session.record.positions) == [{"x": 5.0}, {"x": 7.0}]  # who felt it was there
+    session.place({"x": 5})
     session.lift(1, "better")
     session.undo()
     assert session.record.positions == ({"x": 5.0},)

@@ -42,6 +42,7 @@ from sfihilo.cli.session.views import advice_tables
 from sfihilo.experiment.log.errors import BusyError, DamagedError, LogError
 from sfihilo.experiment.output.digits import policy_words
 from sfihilo.experiment.record.kept import certain_settings
+from sfihilo.experiment.record.places import longest_break
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Trial
 from sfihilo.experiment.session.commit import now
@@ -303,7 +304,7 @@ class Dialogue:
         return None
 
     def _place(self) -> None:
-        record = self.session.record
+        record, begun = self.session.record, now()
         certain = certain_settings(record)
         policy = {}
         for name in record.space.free:
@@ -311,6 +312,8 @@ class Dialogue:
             kept = not text and name in certain
             policy[name] = certain[name] if kept else parse_number(text, name)
         self._require_unchanged()
+        if now().is_after_break(begun, longest_break(record.protocol.break_minutes)):
+            raise ValueError("place: begun a long time ago, so nothing was recorded; state it anew")
         self.session.place(policy)
         self.terminal.show("The place of the device is recorded.")
 
@@ -318,6 +321,8 @@ class Dialogue:
         record = self.session.record
         text = self._text("How many minutes? (Enter: not known) ")
         minutes = parse_number(text, "minutes") if text.strip() else None
+        if minutes is not None and not minutes >= 0:
+            raise ValueError(f"minutes: expected 0 or more, got {text.strip()}")
         if is_short(record, minutes):
             self.session.note(f"short break of {text.strip()} minutes")
             self.terminal.show("The short break is noted; no condition is repeated after it.")

@@ -363,5 +363,5 @@ def read_outcome(space: Space, name: str, text: str) -> float | None:
 def typed(values: Mapping[str, float | None]) -> str:
     """Typed outcomes in one line, so that the operator can enter them again."""
     return ", ".join(
-        f"{name}={'none' if value is None else f'{value:g}'}" for name, value in values.items()
+        f"{name}={'none' if value is None else f'{value:.15g}'}" for name, value in values.items()
     )

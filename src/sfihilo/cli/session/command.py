@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
@@ -191,6 +191,10 @@ class Command:
     @property
     def record(self) -> Record:
         return self.session.record
+
+    def as_read(self) -> AbstractContextManager[Record]:
+        """The record that completes what was typed; nothing is written if it changes meanwhile."""
+        return self.session.expecting(self.record.number, self.key)
 
     def trial(self, *numbers: int | None) -> int:
         """The number of the trial that is meant: the given one, or else the current one."""

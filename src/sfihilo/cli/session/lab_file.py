@@ -39,18 +39,22 @@ def export(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")],
     sessions: Annotated[list[str] | None, typer.Argument(help="All if left out.")] = None,
     formats: Annotated[
-        str, typer.Option("--format", help="Some of csv,parquet,jsonl,bids.")
-    ] = "csv,parquet,jsonl,bids",
+        list[str] | None,
+        typer.Option("--format", help="Some of csv,parquet,jsonl,bids; all if left out."),
+    ] = None,
     db: Db = DEFAULT_DB,
     as_json: Json = False,
 ) -> None:
     """Tables (CSV, Parquet), the whole log (JSONL), a BIDS dataset."""
+    from sfihilo.experiment.output.export import FORMATS
     from sfihilo.experiment.output.export import export as write
 
     output = Output(as_json)
     with lab_at(db) as lab:
         with output.progress("Writing the tables"):
-            written = write(lab, out, sessions or None, formats.split(","))
+            # Each by its own option, or by commas.
+            named = [name.strip() for name in ",".join(formats or FORMATS).split(",")]
+            written = write(lab, out, sessions or None, named)
         if not output.json([str(path) for path in written]):
             output.say(f"{counted(len(written), 'file')} written to {out}")
 

@@ -56,8 +56,10 @@ def suggest(
     why: Why = "",
 ) -> None:
     """A trial with settings of your own; it is learned from like any other."""
-    policy, kept = completed(command.record, parse_policy(values))
-    command.show(command.session.suggest(policy, why=why, key=command.key), *kept)
+    with command.as_read() as record:
+        policy, kept = completed(record, parse_policy(values))
+        trial = command.session.suggest(policy, why=why, key=command.key)
+    command.show(trial, *kept)
 
 
 def completed(record: Record, given: dict[str, float]) -> tuple[dict[str, float], list[str]]:
@@ -150,8 +152,9 @@ def place(
     why: Why = "",
 ) -> None:
     """State where the device is, after it was set by hand or when the record is unsure."""
-    policy, kept = completed_place(command.record, parse_policy(values))
-    command.session.place(policy, why=why, key=command.key)
+    with command.as_read() as record:
+        policy, kept = completed_place(record, parse_policy(values))
+        command.session.place(policy, why=why, key=command.key)
     command.show_status(" ".join(["The place of the device is recorded.", *kept]))
 
 
@@ -167,13 +170,13 @@ def amend(
 ) -> None:
     """Correct an outcome or an answer; the earlier record stays."""
     answer = UNCHANGED if choice is None else parse_choice(choice)
-    outcome = amended(command.record, trial, parse_outcome(values)) if values else UNCHANGED
-    grade = parse_strength(strength, command.record.grades)
-    command.show(
-        command.session.amend(
+    with command.as_read() as record:
+        outcome = amended(record, trial, parse_outcome(values)) if values else UNCHANGED
+        grade = parse_strength(strength, record.grades)
+        corrected = command.session.amend(
             trial, why=why, outcome=outcome, choice=answer, strength=grade, key=command.key
         )
-    )
+    command.show(corrected)
 
 
 def amended(record: Record, number: int, given: dict[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from sfihilo.experiment.space.space import Space
 from sfihilo.history import Choice
 
 MISSING_WORDS = frozenset({"none", "missing", "na", "-"})
-COMMA = re.compile(r"[-+]?\d*,\d+")
-THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
+THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?([eE][-+]?\d+)?")
 CHOICE_WORDS: Mapping[str, Choice | None] = {
     "n": "new", "new": "new",
     "p": "previous", "previous": "previous",

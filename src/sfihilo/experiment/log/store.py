@@ -169,6 +169,7 @@ class Log:
 
     def find(self, session: str, key: str) -> Event | None:
         """The event that was stored under a key of a session, if there is one."""
+        check_name(key, "key")
         return self._run(lambda c: rows.by_key(c, session, key))
 
     def begun(self, key: str) -> Event | None:

@@ -10,23 +10,48 @@ from sfihilo.experiment.space.parameter import Outcome, Parameter
 from sfihilo.experiment.space.space import Space
 
 RESOLUTION = 1000  # parts of the range that a shown value tells apart
-MOST_DECIMALS = 6
+STEP_RESOLUTION = 100  # and of `max_step`: who sets what is shown must not step further
+LOG_DIGITS = 4
+MOST_DECIMALS = 6  # with more, a number is written as 4e-07
 
 
 def physical(value: float | None, quantity: Parameter | Outcome) -> str:
-    """A value with as many digits as its range asks for: a thousandth of it, or its grid."""
+    """A value with as many digits as its range and its step ask for, or its grid."""
     if value is None:
         return ""
-    grid = quantity.grid if isinstance(quantity, Parameter) else None
-    if grid is not None:
-        places = max(_decimals(grid), _decimals(float(quantity.low)))
-    elif isinstance(quantity, Parameter) and quantity.log:
-        return f"{value:.4g}"
-    else:
-        places = math.ceil(math.log10(RESOLUTION / (quantity.high - quantity.low)))
-    text = f"{value:.{min(max(places, 0), MOST_DECIMALS)}f}"
+    places = _places(value, quantity)
+    if places > MOST_DECIMALS or (isinstance(quantity, Parameter) and quantity.log):
+        text = f"{value:.{max(places + _magnitude(value) + 1, 1)}g}"
+        return "0" if text == "-0" else text
+    text = f"{value:.{max(places, 0)}f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text
+
+
+def _places(value: float, quantity: Parameter | Outcome) -> int:
+    """How many decimals tell the values of a quantity apart; below 0 where not even tens do."""
+    of_range = _parts(quantity.high - quantity.low, RESOLUTION)
+    if isinstance(quantity, Outcome):
+        return of_range
+    grid = quantity.grid
+    if grid is not None:
+        exact = max(_decimals(grid), _decimals(float(quantity.low)))
+        return min(exact, max(MOST_DECIMALS, _parts(grid, RESOLUTION)))
+    if quantity.log:
+        of_range = LOG_DIGITS - 1 - _magnitude(value)
+    if quantity.max_step is None:
+        return of_range
+    return max(of_range, _parts(quantity.max_step, STEP_RESOLUTION))
+
+
+def _parts(width: float, count: int) -> int:
+    """How many decimals tell so many parts of a width apart."""
+    return math.ceil(math.log10(count) - math.log10(width))
+
+
+def _magnitude(value: float) -> int:
+    """The power of ten of the first digit."""
+    return 0 if value == 0 else math.floor(math.log10(abs(value)))
 
 
 def physical_unit(value: float | None, quantity: Parameter | Outcome) -> str:

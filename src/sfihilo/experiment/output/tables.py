@@ -5,6 +5,7 @@ Each table describes its own columns, so that a README, a BIDS sidecar and a plo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,6 +50,7 @@ KEYS = (
 # Columns of these tables that parameters and outcomes may be named like; other names of columns are
 # refused as names (space.RESERVED).
 OWN_COLUMNS = frozenset({"goal", "reason", "pain", "pain_reason", "lifted_reason", "strength"})
+PREFIXES = re.compile("^((policy|outcome)_)+")
 STATUSES = {
     "asked": "proposed, not applied yet",
     "started": "applied to the device",
@@ -157,8 +159,11 @@ def trials_table(record: Record, events: Sequence[Event]) -> Table:
 
 
 def column_name(name: str, part: str) -> str:
-    """The column of a parameter or an outcome, which is never one of the table's own."""
-    return f"{part}_{name}" if name in OWN_COLUMNS else name
+    """The column of a parameter or an outcome, which is never one of the table's own.
+
+    Nor that of another one: what is named like such a column (`policy_goal`) gets the part as well.
+    """
+    return f"{part}_{name}" if PREFIXES.sub("", name) in OWN_COLUMNS else name
 
 
 def _pain(record: Record, trial: Trial) -> Row:

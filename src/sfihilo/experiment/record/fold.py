@@ -17,7 +17,8 @@ from sfihilo.experiment.log.event import Event
 from sfihilo.experiment.record.pauses import Moment
 from sfihilo.experiment.record.places import TRIAL_MADE, corrects, places, taken_back
 from sfihilo.experiment.record.protocol import Protocol, Veto
-from sfihilo.experiment.record.recalled import walks_ago, with_comparable
+from sfihilo.experiment.record.questions import felt_between, not_comparable, not_last, unasked
+from sfihilo.experiment.record.recalled import walks_ago
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Ending, Trial
 from sfihilo.experiment.space.space import Space, function_name
@@ -201,35 +202,7 @@ def _started(record: Record, event: Event) -> Record:
     number = event.body["trial"]
     left_open = None if record.left_open == number else record.left_open
     record = replace(_changed(record, number, started=True), left_open=left_open)
-    return _not_last(record, record.trial(number))
-
-
-def _not_last(record: Record, trial: Trial) -> Record:
-    """Ask for no comparison of a trial, if the person may have walked a later one before it."""
-    last = record.last_walked
-    if not trial.asks_choice or trial.answered or last is None or last.number <= trial.number:
-        return record
-    warning = f"no comparison is asked: the person may have walked trial {last.number} before it"
-    return _unasked(record, trial, warning)
-
-
-def _not_comparable(record: Record) -> Record:
-    """Ask for no comparison with a trial whose outcome was taken out while the question is open."""
-    trial = record.current
-    if trial is None or trial.answered or not trial.asks_choice or trial.compare_with is None:
-        return record
-    *_, (_, comparable) = with_comparable(record)
-    if trial.compare_with in comparable:
-        return record
-    named = trial.compare_with
-    return _unasked(
-        record, trial, f"no comparison is asked: the outcome of trial {named} no longer counts"
-    )
-
-
-def _unasked(record: Record, trial: Trial, warning: str) -> Record:
-    warnings = (*trial.warnings, warning)
-    return _changed(record, trial.number, asks_choice=False, warnings=warnings)
+    return not_last(record, record.trial(number))
 
 
 def _measured(record: Record, event: Event) -> Record:
@@ -287,7 +260,7 @@ def _amended(record: Record, event: Event) -> Record:
         changes |= {"measured": True, **_outcome(record, body)}
     if "choice" in body:
         changes |= _answer(body)
-    return _not_comparable(_named(_changed(record, body["trial"], **changes), body))
+    return not_comparable(_named(_changed(record, body["trial"], **changes), body))
 
 
 def _aborted(record: Record, event: Event) -> Record:
@@ -305,11 +278,11 @@ def _withdrawn(record: Record, event: Event) -> Record:
     if the outcome was taken back as well: then the trial may be walked again.
     """
     if not corrects(event):
-        return _not_comparable(_ended(record, event, "withdrawn", avoid=False))
+        return not_comparable(_ended(record, event, "withdrawn", avoid=False))
     current = record.current
     if current is None or (current.answer_undone and current.measured and not current.awaits_name):
         return record
-    return _not_last(record, current)
+    return not_last(record, current)
 
 
 def _ended(record: Record, event: Event, ending: Ending, *, avoid: bool) -> Record:
@@ -321,10 +294,10 @@ def _ended(record: Record, event: Event, ending: Ending, *, avoid: bool) -> Reco
 
 def _avoided(record: Record, event: Event) -> Record:
     """Keep proposals away from the policy of the event's trial."""
-    trial, body = record.trial(event.body["trial"]), event.body
-    pain = body.get("pain", False)
-    veto = Veto(trial.round, trial.unit, trial.number, body["why"], pain=pain)
-    return replace(record, vetoes=(*record.vetoes, veto))
+    trial, pain = record.trial(event.body["trial"]), event.body.get("pain", False)
+    record = record.with_trial(replace(trial, hurt=trial.hurt or pain))
+    veto = Veto(trial.round, trial.unit, trial.number, event.body["why"], pain=pain)
+    return felt_between(replace(record, vetoes=(*record.vetoes, veto)), trial.number)
 
 
 def _lifted(record: Record, event: Event) -> Record:
@@ -359,7 +332,7 @@ def _not_recalled(record: Record, current: Trial | None) -> Record:
     if current is None or current.answered or not current.asks_choice or current.ago in (None, 1):
         return record
     warning = f"no comparison is asked: trial {current.compare_with} was walked before the break"
-    return _unasked(record, current, warning)
+    return unasked(record, current, warning)
 
 
 def _note(record: Record, event: Event) -> Record:

@@ -4,7 +4,7 @@ The invariant: every event that could have moved the device adds the place that 
 it to; only an event that proves a place removes the others; undo never removes a possible place.
 
 * A policy that was shown may have been applied since, whether or not `start` was recorded. Only a
-  veto says that it was not.
+  veto says that it was not, and not if it is because of pain: who felt it was there.
 * `placed` proves a place. `started` does not: it is written before the device moves, and the device
   may fail. A number that was measured proves that the trial was walked, and so does the answer to a
   trial that was started. But that is about the past: it proves the present place only if, since the
@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sfihilo.experiment.log.event import Event
-from sfihilo.experiment.record.pauses import Moment, is_longer
+from sfihilo.experiment.record.pauses import Moment
 from sfihilo.experiment.space.space import Policy
 
 TRIAL_MADE = frozenset({"asked", "suggested"})
@@ -58,16 +58,16 @@ def places(events: Sequence[Event], start: Mapping[str, float]) -> tuple[Policy,
     """
     undone = taken_back(events)
     begin = [dict(start)] if start else []
-    device = _Device(begin[:], begin, _longest_break(events), doubtful=_doubtful(events))
+    protocol = events[0].body.get("protocol", {}) if events else {}
+    longest = longest_break(protocol.get("break_minutes"))
+    device = _Device(begin[:], begin, longest, doubtful=_doubtful(events))
     for event in events:
         device.follow(event, in_force=event.number not in undone)
     return device.places()
 
 
-def _longest_break(events: Sequence[Event]) -> float:
-    """The longest interruption, in minutes, after which the device is certainly where it was."""
-    protocol = events[0].body.get("protocol", {}) if events else {}
-    minutes = protocol.get("break_minutes")
+def longest_break(minutes: float | None) -> float:
+    """The longest interruption after which the device is certainly where it was, in minutes."""
     return 60.0 if minutes is None else float(minutes)
 
 
@@ -94,6 +94,7 @@ class _Device:
     doubtful: frozenset[int] = frozenset()  # trials that prove no place
     shown: int | None = None  # a trial that may be applied at any moment
     undisturbed: int | None = None  # a trial since which nothing else concerned the device
+    vetoed: set[int] = field(default_factory=set)  # trials refused since a place was proven
     policies: dict[int, Policy] = field(default_factory=dict)
     started: set[int] = field(default_factory=set)  # trials
     undone: set[int] = field(default_factory=set)  # trials, at this point of the history
@@ -111,6 +112,7 @@ class _Device:
         """Take one more event into account; `in_force` says whether it was not undone later."""
         if event.kind == "placed":
             self.possible, self.undisturbed = [dict(event.body["policy"])], None
+            self.vetoed.clear()
             if self.shown in self.recorded:  # nobody applies it again
                 self.shown = None
         elif event.kind == "resumed":
@@ -128,7 +130,7 @@ class _Device:
     def _resume(self, event: Event) -> None:
         if self.active is None:
             return
-        if is_longer(Moment.of(event).since(self.active), self.longest_break):
+        if Moment.of(event).is_after_break(self.active, self.longest_break):
             self.possible += [place for place in self.begin if place not in self.possible]
             self.left_open = self.shown
 
@@ -168,6 +170,8 @@ class _Device:
 
     def _act(self, event: Event, in_force: bool) -> None:
         trial = event.body["trial"]
+        if event.body.get("pain") and trial in self.vetoed:  # it hurt, so it was applied
+            self._add(trial)
         if event.kind == "started" and trial in self.over:  # an outcome came before the walk
             self.over.discard(trial)
             self.shown = trial
@@ -175,6 +179,9 @@ class _Device:
             return
         if event.kind == "vetoed":
             self.shown = None
+            self.vetoed.add(trial)
+            if event.body.get("pain"):
+                self._add(trial)
             return
         self._add(trial)
         if not in_force:
@@ -184,6 +191,7 @@ class _Device:
             self.left_open = None
         if self._proves(trial, event):
             self.possible = [self.policies[trial]]
+            self.vetoed.clear()
         if event.kind in ENDS_THE_WALK and (event.kind != "amended" or "outcome" in event.body):
             self.over.add(trial)
             self.shown = None

@@ -61,6 +61,7 @@ class Trial:
     why: str = ""
     walk_undone: bool = False
     answer_undone: bool = False
+    hurt: bool = False
     goal: Goal = "understand"
 
     @property
@@ -97,9 +98,9 @@ class Trial:
     def may_have_been_walked(self) -> bool:
         """Whether the person may have felt this trial; only a veto says that it was not applied.
 
-        Not even that, if its start, outcome or answer was recorded and undone.
+        Not even that, if it hurt, or if its start, outcome or answer was recorded and undone.
         """
-        return self.ending != "vetoed" or self.walk_undone
+        return self.ending != "vetoed" or self.walk_undone or self.hurt
 
     @property
     def awaits_name(self) -> bool:

@@ -64,6 +64,11 @@ def proposed(
     return Draft(kind, {**body, "warnings": warnings} if warnings else body)
 
 
+def is_asked(event: Event) -> bool:
+    """Whether an event is what `ask` writes; `repeat` writes a trial that repeats another one."""
+    return event.kind == "asked" and event.body["repeats"] is None
+
+
 def _comparison(record: Record) -> tuple[int | None, bool, list[str]]:
     """With which trial a new one is compared, whether the person is asked, and a warning if not."""
     anchor, walked = record.anchor_trial, record.last_walked
@@ -73,7 +78,7 @@ def _comparison(record: Record) -> tuple[int | None, bool, list[str]]:
         return anchor.number, False, []
     if walked is not None and walked.number != anchor.number:
         why = "was taken out" if walked.ending in TAKEN_OUT else "has no usable outcome"
-        felt = "may have walked" if walked.ending == "undone" else "walked"
+        felt = "may have walked" if walked.ending in ("undone", "vetoed") else "walked"
         return anchor.number, False, [
             f"no comparison is asked: the person {felt} trial {walked.number} last, which {why}"
         ]  # fmt: skip
@@ -295,17 +300,20 @@ def pause_is_break(record: Record, now: Moment) -> bool:
     limit = record.protocol.break_minutes
     if record.closed or record.interrupted or limit is None or _untouched(record):
         return False
-    return is_longer(now.since(record.active), limit)
+    return now.is_after_break(record.active, limit)
 
 
 def unnoticed_break(record: Record, now: Moment) -> Draft | None:
     """The break that nobody recorded, if there was one."""
-    if not pause_is_break(record, now):
+    limit = record.protocol.break_minutes
+    if limit is None or not pause_is_break(record, now):
         return None
     pause = now.since(record.active)
+    if pause is not None and is_longer(pause, limit):
+        return interrupted(record, f"nothing for {pause.total_seconds() / 60:.0f} min")
     if pause is None:
         return interrupted(record, "the computer was started anew")
-    return interrupted(record, f"nothing for {pause.total_seconds() / 60:.0f} min")
+    return interrupted(record, "the computer was started anew, or slept, or its clock was set")
 
 
 def _untouched(record: Record) -> bool:
@@ -316,7 +324,7 @@ def _untouched(record: Record) -> bool:
 def noted(record: Record, text: str) -> Draft:
     """A note."""
     require_open(record)
-    return Draft("note", {"text": short_text(text)})
+    return Draft("note", {"text": short_text(text, "note")})
 
 
 def goal_set(record: Record, goal: object, why: str) -> Draft:

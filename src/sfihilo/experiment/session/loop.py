@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from sfihilo.experiment.log.errors import LogError
 from sfihilo.experiment.record.answers import Answer
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.record.trial import Trial
@@ -50,10 +51,19 @@ def run(session: Steps, apply: Apply, measure: Measure, choose: Choose, trials: 
         try:
             _conduct(session, trial, apply, measure, choose)
         except BaseException as error:
-            if not session.record.interrupted:
-                session.interrupt(f"{type(error).__name__}: {error}"[:500])
+            _interrupt(session, error)
             raise
     return session.record
+
+
+def _interrupt(session: Steps, error: BaseException) -> None:
+    """Record that a function of the lab failed; its error is not hidden if that fails as well."""
+    try:
+        record = session.record
+        if not record.interrupted and not record.closed:
+            session.interrupt(f"{type(error).__name__}: {error}"[:500])
+    except (ValueError, LogError) as problem:
+        error.add_note(f"The interruption was not recorded: {problem}")
 
 
 def _conduct(session: Steps, trial: Trial, apply: Apply, measure: Measure, choose: Choose) -> None:

@@ -89,12 +89,12 @@ def graded(record: Record, choice: object, strength: object) -> dict[str, Any]:
     return {"choice": given, **({} if grade is None else {"strength": grade})}
 
 
-def short_text(value: object) -> str:
+def short_text(value: object, what: str = "why") -> str:
     """A reason or a note."""
     if not isinstance(value, str):
-        raise ValueError(f"expected a text, got {type(value).__name__}")
+        raise ValueError(f"{what}: expected a text, got {type(value).__name__}")
     if len(value) > LONGEST_TEXT:
-        raise ValueError(f"expected at most {LONGEST_TEXT} characters, got {len(value)}")
+        raise ValueError(f"{what}: expected at most {LONGEST_TEXT} characters, got {len(value)}")
     return value
 
 

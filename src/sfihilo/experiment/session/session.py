@@ -136,7 +136,7 @@ class Session:
         open trial can no longer be reached in one step from everywhere the device may be.
         """
         with self._lock:
-            stored = self._log.stored(key, lambda event: event.kind == "asked")
+            stored = self._log.stored(key, decide.is_asked)
             if stored is not None:
                 return self._log.made_before(stored, actor)
             record = self._log.after_break(actor)
