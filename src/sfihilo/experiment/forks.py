@@ -1,4 +1,9 @@
-"""What a forked child process must forget: threads that do not exist in it, and their locks."""
+"""What background threads do when the process forks: come to rest before it, begin anew after it.
+
+A forked child has none of its parent's other threads, but every lock that they held, for ever:
+those of this package, of linear algebra, and of `functools.cached_property`. Therefore a fork waits
+until no thread that prepares something is in the middle of it.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +13,15 @@ from weakref import WeakSet
 
 
 class Forkable(Protocol):
-    """Has state that belongs to threads."""
+    """Has a thread in the background."""
 
-    def after_fork(self) -> None:
+    def before_fork(self) -> None:
+        """Let the thread come to rest, where it holds no lock, and keep it there."""
+
+    def after_fork_in_parent(self) -> None:
+        """Let the thread go on."""
+
+    def after_fork_in_child(self) -> None:
         """Begin anew, without the threads of the parent process."""
 
 
@@ -18,14 +29,24 @@ _watched: WeakSet[Forkable] = WeakSet()
 
 
 def watch(item: Forkable) -> None:
-    """Call `item.after_fork` in every forked child, as long as the item lives."""
+    """Call the item's methods at every fork, as long as it lives."""
     _watched.add(item)
+
+
+def _before() -> None:
+    for item in list(_watched):
+        item.before_fork()
+
+
+def _in_parent() -> None:
+    for item in list(_watched):
+        item.after_fork_in_parent()
 
 
 def _in_child() -> None:
     for item in list(_watched):
-        item.after_fork()
+        item.after_fork_in_child()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(after_in_child=_in_child)
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

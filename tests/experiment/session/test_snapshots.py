@@ -125,21 +125,24 @@ def test_snapshots_are_for_the_owner_only(folder: Path) -> None:
 FORK = """
 import os, threading, time, warnings
 warnings.simplefilter("ignore")
+from sfihilo import State
 from sfihilo.experiment import Lab
-import sfihilo
 from tests.experiment.people import EXOSKELETON, LEAN, finish, good, memory_folder
-ask = sfihilo.ask
-def slow(*given):
+reward = vars(State)["_average"]  # a cached property: it has a lock until Python 3.12
+compute, computing = reward.func, threading.Event()
+def slow(state):
     if threading.current_thread() is not threading.main_thread():
-        time.sleep(1)  # the fork comes in the middle of the preparation
-    return ask(*given)
-sfihilo.ask = slow
+        computing.set()
+        time.sleep(1)
+    return compute(state)
+reward.func = slow
 with memory_folder() as folder, Lab(folder / "lab.db") as lab:
     session = lab.create(EXOSKELETON, "P1", 1, settings=LEAN)
     finish(session)
     finish(session, "new", 0.1)
     trial = session.measure(session.ask(), good(session, 0.2))
     session.prepare()
+    assert computing.wait(30)  # the fork comes in the middle of the preparation
     child = os.fork()
     if child == 0:
         session.choose(trial, "new")

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from threading import RLock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +31,9 @@ from sfihilo.history import Query
 
 if TYPE_CHECKING:
     from sfihilo import State
+
+Result = TypeVar("Result")
+LONGEST_WAIT = 10.0  # seconds that a fork waits for what is being computed
 
 
 @dataclass(frozen=True)
@@ -48,13 +54,25 @@ class Proposer:
         self._states = StateCache(session, snapshots)
         self._ahead: dict[str, Future[Proposal]] = {}
         self._worker: ThreadPoolExecutor | None = None
+        self._at_work = RLock()  # held by the worker during each of its tasks
         forks.watch(self)
 
-    def after_fork(self) -> None:
+    def before_fork(self) -> None:
+        """Wait for the end of what the worker is computing, and hold back the rest."""
+        # Not for ever: the worker may wait for a lock of the thread that forks.
+        self._at_work.acquire(timeout=LONGEST_WAIT)
+
+    def after_fork_in_parent(self) -> None:
+        """Let the worker go on."""
+        with suppress(RuntimeError):  # not held by this thread: the wait was too long
+            self._at_work.release()
+
+    def after_fork_in_child(self) -> None:
         """Forget what a thread of the parent process was preparing."""
         self._states.after_fork()
         self._ahead = {}
         self._worker = None
+        self._at_work = RLock()
 
     def state(self, record: Record) -> State:
         """The learner after every round of the record."""
@@ -71,7 +89,7 @@ class Proposer:
             made = future.result()
             self._forget_ahead()  # the other answers were not given: leave the processor to others
         if self._states.remember(course):
-            self._background().submit(self._states.save)
+            self._in_background(self._states.save)
         return made
 
     def suggested(self, record: Record, policy: Policy) -> Proposal:
@@ -99,7 +117,7 @@ class Proposer:
         self._forget_ahead()
         courses = [self._states.course(record) for record in records]
         self._ahead = {
-            _situation(course): self._background().submit(self._compute, course)
+            _situation(course): self._in_background(partial(self._compute, course))
             for course in courses
         }
 
@@ -115,10 +133,16 @@ class Proposer:
             self._worker = None
         self._states.save()
 
-    def _background(self) -> ThreadPoolExecutor:
+    def _in_background(self, task: Callable[[], Result]) -> Future[Result]:
+        """Do a task in the worker's thread, after those before it."""
+
+        def at_work() -> Result:
+            with self._at_work:
+                return task()
+
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="sfihilo-ahead")
-        return self._worker
+        return self._worker.submit(at_work)
 
     def _forget_ahead(self) -> None:
         for future in self._ahead.values():
