@@ -44,8 +44,8 @@ def next_step(record: Record) -> str:
         return _next_of_walk(record, trial)
     if not trial.known_outcome:
         return (
-            f"Next: session choose c, without asking: {NOTHING_MEASURED}; or, if the outcome comes, "
-            f"session amend {trial.number} first"
+            f"Next: session choose c, without asking: {NOTHING_MEASURED}; or, if the outcome "
+            f"comes, session amend {trial.number} first"
         )
     how_much = f" {'|'.join(STRENGTHS[record.grades])}" if record.grades > 2 else ""
     return (
