@@ -146,6 +146,17 @@ def test_every_step_says_what_comes_next(folder: Path) -> None:
     assert "this one (n) or the one before, trial 1 (p)" in following[8]
 
 
+def test_nobody_is_asked_about_a_walk_without_any_outcome(folder: Path) -> None:
+    begin()
+    one_trial(4, None)
+    run("ask")
+    following = run("measure", "--missing").strip().splitlines()[-1]
+    assert following.startswith("Next: session choose c, without asking: nothing was measured")
+    assert "session amend 2" in following
+    run("choose", "c")
+    assert loaded("show")["trials"][1]["status"] == "complete"
+
+
 def test_tables_of_the_example_stay_within_80_columns(folder: Path) -> None:
     run("new", str(ROOT / "examples" / "space.toml"), "-p", "P01", "--seed", "1")
     run("ask")

@@ -226,6 +226,16 @@ def test_settings_stand_large_with_units_and_change(operator: Operator) -> None:
     assert max(len(line) for line in text.splitlines()) <= 80
 
 
+def test_long_messages_are_broken_between_words(operator: Operator) -> None:
+    operator.see(BETWEEN)
+    operator.press("\r", READY)
+    operator.to_outcomes()
+    shown = operator.press("450\r", "effort, 2 to 8 W/kg .*: ")
+    error = shown[shown.index("error:") :].split("\r\n")
+    assert max(map(len, error)) <= 80
+    assert "not per kilogram? 450 / 70 = 6.429 would fit" in " ".join(error)
+
+
 def test_session_is_driven_by_a_pipe_and_resumed(folder: Path) -> None:
     script = ["", "", "", "4", "6", "", "", "", "5", "none", "n", "q"]
     assert "Left. Everything is stored." in piped(script, "space.toml", "-p", "P01", "--seed", "7")

@@ -37,6 +37,17 @@ def session(tmp_path: Path) -> Session:
     return Lab(tmp_path / "lab.db").create(EXOSKELETON, "P1", 1, settings=LEAN)
 
 
+@pytest.mark.parametrize("outcome", [None, {"metabolic_rate": None, "comfort": None}])
+def test_screen_after_a_walk_without_any_outcome_asks_nobody(
+    session: Session, outcome: dict[str, float | None] | None
+) -> None:
+    finish(session)
+    session.measure(session.ask(), outcome)
+    assert screen(session.record, "answering")[-1].startswith("Do not ask which was better")
+    session.amend(2, why="form found", outcome=good(session))
+    assert screen(session.record, "answering")[-1].startswith("Which was better: this one")
+
+
 def test_stages_follow_a_trial(session: Session) -> None:
     def stage(walk: Walk | None = None) -> Stage:
         return stage_of(session.record, walk)

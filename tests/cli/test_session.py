@@ -221,7 +221,9 @@ def test_a_damaged_record_exits_with_3_and_names_the_event(folder: Path) -> None
     assert "changed" in run("show", code=3)
     (folder / "junk.db").write_text("this is no database at all, and never was one")
     run("show", "--db", "junk.db", code=3)
-    run("verify", "--db", "junk.db", code=3)
+    said = run("verify", "--db", "junk.db", code=3)
+    assert said.count("junk.db") == 1
+    assert "'session recover' saves what is intact" in said
 
 
 def test_an_answer_to_the_first_trial_is_refused_with_the_reason(folder: Path) -> None:

@@ -104,6 +104,21 @@ def test_files_are_created_for_the_owner_only(tmp_path: Path) -> None:
         assert stat.S_IMODE((tmp_path / made).stat().st_mode) == 0o600, made
 
 
+@pytest.mark.skipif(os.name != "posix", reason="other systems cannot sync a folder")
+def test_new_name_of_a_file_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The content is synced before the rename, the folder after it."""
+    synced: list[tuple[bool, bool]] = []
+    path = tmp_path / "report.html"
+
+    def noted(handle: int) -> None:
+        synced.append((stat.S_ISDIR(os.fstat(handle).st_mode), path.exists()))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    with replacing(path, b"x") as partial:
+        partial.write_text("x")
+    assert synced == [(False, False), (True, True)]
+
+
 def test_snapshot_of_the_log_is_one_moment(path: Path) -> None:
     with Log.open(path) as log:
         events = log.snapshot()

@@ -266,6 +266,18 @@ def test_trial_left_open_in_a_long_break_proves_its_place_only_if_started_after(
     assert after_long_breaks(session) == at(5.5)
 
 
+def test_trial_that_undo_opened_before_a_long_break_does_not_prove_its_place(
+    session: Session,
+) -> None:
+    trial = session.suggest({"x": 6.0})
+    session.veto(trial, "no")
+    session.undo()  # it may be applied again, and be walked before lunch
+    session.interrupt("lunch")
+    session.resume()
+    session.measure(trial, {"o": 0.5})
+    assert after_long_breaks(session) == at(5.0, 6.0)
+
+
 def test_undo_never_removes_a_possible_place(folder: Path) -> None:
     """On every prefix of a random history: one more undo gives at least the same places."""
     undos = 0

@@ -192,6 +192,8 @@ def test_file_replaced_under_an_open_session_is_noticed(folder: Path, by_rename:
             os.replace(other, mine)
         else:
             mine.write_bytes(other.read_bytes())
+        with pytest.raises(ReplacedError, match="another history"):
+            _ = session.record  # what is only read is not believed either
         with pytest.raises(LogError):
             session.ask()
         with pytest.raises(ReplacedError, match="another history"):
@@ -201,6 +203,24 @@ def test_file_replaced_under_an_open_session_is_noticed(folder: Path, by_rename:
         assert [event.kind for event in lab.open("P1-1").events] == [
             "opened", "asked", "measured", "note",
         ]  # fmt: skip
+
+
+def test_file_replaced_between_reading_and_writing_gets_no_event(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = two_histories(folder)
+    with Lab(mine) as lab:
+        session = lab.open("P1-1")
+        append = lab.log.append
+
+        def replaced(*given: Any, **more: Any) -> object:
+            mine.write_bytes(other.read_bytes())
+            return append(*given, **more)
+
+        monkeypatch.setattr(lab.log, "append", replaced)
+        with pytest.raises(ReplacedError, match="another history"):
+            session.note("still here")
+    assert mine.read_bytes() == other.read_bytes()
 
 
 def test_append_expects_the_hash_of_the_last_event(lab: Lab, session: Session) -> None:

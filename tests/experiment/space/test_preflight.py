@@ -69,6 +69,13 @@ def test_step_on_a_logarithmic_range_is_bounded_in_physical_units() -> None:
             safety.check(space, {"gain": 0.5 + step}, [at])
 
 
+def test_step_in_a_message_has_sensible_digits() -> None:
+    """4.6 - 6.0 is -1.4000000000000004."""
+    space = Space({"x": Parameter(0, 10, max_step=1, start=5)}, OUTCOMES)
+    with pytest.raises(UnsafePolicyError, match=r"step of at most 1 from 6.0, got 1.4$"):
+        safety.check(space, {"x": 4.6}, [{"x": 6.0}])
+
+
 def test_grid_is_checked_relative_to_its_step() -> None:
     space = Space({"x": Parameter(0, 1e9, step=0.25)}, OUTCOMES)
     safety.check(space, {"x": 0.75})

@@ -12,6 +12,7 @@ from typing import Literal
 
 from sfihilo.cli.output import LINE_WIDTH
 from sfihilo.cli.session.steps import (
+    NOTHING_MEASURED,
     change,
     compared,
     named_words,
@@ -273,10 +274,17 @@ def screen(record: Record, stage: Stage, large: bool = False) -> list[str]:
             *(f"warning: {warning}" for warning in trial.warnings),
             f"Measured: {outcome_words(record, trial)}",
             "",
-            *named_words(record, trial),
-            f"Which was better: this one (trial {trial.number}) or {compared(trial)}?",
+            *question(record, trial),
         ]
     return []
+
+
+def question(record: Record, trial: Trial) -> list[str]:
+    """What to ask the person about a trial; nobody is asked for an answer that is not used."""
+    if not trial.known_outcome:
+        return [f"Do not ask which was better: {NOTHING_MEASURED}. Press c; u enters an outcome."]
+    asked = f"Which was better: this one (trial {trial.number}) or {compared(trial)}?"
+    return [*named_words(record, trial), asked]
 
 
 def unsafe_lines(record: Record, trial: Trial) -> list[str]:

@@ -12,11 +12,12 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from textwrap import fill
 
 import typer
 
 from sfihilo.cli.interactive.screens import END, ENTER
-from sfihilo.cli.output import readable
+from sfihilo.cli.output import line_width, readable
 
 try:
     import termios
@@ -38,9 +39,10 @@ class Terminal:
         return self.interactive and shutil.get_terminal_size().lines >= count
 
     def show(self, *lines: str) -> None:
-        """Lines for the operator."""
-        for line in lines:
-            typer.echo(readable(line))
+        """Lines for the operator; one that is too long for a terminal is broken between words."""
+        for line in map(readable, lines):
+            fits = not self.interactive or len(line) <= line_width()
+            typer.echo(line if fits else fill(line, line_width()))
 
     def heading(self, line: str) -> None:
         """A line that stands out."""

@@ -24,6 +24,7 @@ from sfihilo.experiment.session.lab import Lab
 from sfihilo.experiment.session.session import Session
 
 DEFAULT_DB = Path("sfihilo.db")
+SAVES_WHAT_IS_INTACT = "'session recover' saves what is intact"
 
 
 def complete_session(context: typer.Context, incomplete: str) -> list[str]:
@@ -81,7 +82,7 @@ def session_errors() -> Iterator[None]:
         try:
             yield
         except (DamagedError, NotALogError) as error:
-            advice = "'session verify' says where, 'session recover' saves what is intact"
+            advice = f"'session verify' says where, {SAVES_WHAT_IS_INTACT}"
             fail(f"{error} ({advice})", DAMAGED)
         except KeyConflictError:
             raise  # a ValueError: wrong input

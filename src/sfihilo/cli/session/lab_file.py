@@ -12,6 +12,7 @@ import typer
 from sfihilo.cli.output import DAMAGED, Output, fail
 from sfihilo.cli.session.command import (
     DEFAULT_DB,
+    SAVES_WHAT_IS_INTACT,
     Compare,
     Db,
     Json,
@@ -97,7 +98,8 @@ def verify(
     output.json(vars(verdict))
     if not verdict.ok:
         place = "" if verdict.first_bad is None else f"event {verdict.first_bad}: "
-        fail(f"{db}: {place}{verdict.reason}", DAMAGED)
+        advice = f" ({SAVES_WHAT_IS_INTACT})" if head is None else ""
+        fail(f"{db}: {place}{verdict.reason}{advice}", DAMAGED)
     if not as_json:
         output.say(f"{db}: {verdict.count} events, {verdict.reason}")
 

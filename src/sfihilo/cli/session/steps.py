@@ -23,6 +23,8 @@ WHY_ANCHOR = (
     "the next one can be compared with it."
 )
 
+NOTHING_MEASURED = "nothing was measured, so an answer would not be used"
+
 
 def next_step(record: Record) -> str:
     """What to do now, as the command that does it."""
@@ -40,6 +42,11 @@ def next_step(record: Record) -> str:
         )
     if not trial.measured:
         return _next_of_walk(record, trial)
+    if not trial.known_outcome:
+        return (
+            f"Next: session choose c, without asking: {NOTHING_MEASURED}; or, if the outcome "
+            f"comes, session amend {trial.number} first"
+        )
     how_much = f" {'|'.join(STRENGTHS[record.grades])}" if record.grades > 2 else ""
     return (
         f"Next: ask which was better, this one (n) or {compared(trial)} (p): session choose n|p|s|c"

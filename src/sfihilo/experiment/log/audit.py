@@ -62,7 +62,7 @@ def verify(path: str | Path, head: str | None = None) -> Verdict:
             raise BusyError(f"{path} is in use by another writer; try again") from problem
         rows, last = carve(path.read_bytes())
         first_bad = len(rows) + 1 if last > len(rows) else None
-        reason = f"{path} cannot be opened: {schema.words(problem)}"
+        reason = f"it cannot be opened: {schema.words(problem)}"
         return Verdict(False, len(rows), first_bad, reason)
 
 

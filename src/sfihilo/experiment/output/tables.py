@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sfihilo.experiment.log.event import Event
-from sfihilo.experiment.output.text import printable
+from sfihilo.experiment.output.text import counted, printable
 from sfihilo.experiment.record.answers import STRENGTHS, offered
 from sfihilo.experiment.record.places import TRIAL_MADE, taken_back
 from sfihilo.experiment.record.record import Record
@@ -40,6 +40,10 @@ class Table:
     about: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+
+    def __repr__(self) -> str:
+        rows = counted(len(self.rows), "row")
+        return f"<Table {self.name}: {rows} of {', '.join(column.name for column in self.columns)}>"
 
 
 KEYS = (

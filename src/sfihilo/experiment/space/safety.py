@@ -62,7 +62,7 @@ def problems(
             allowed = knob.max_step * (1 + ROUNDING)
             found += [
                 f"{name}: expected a step of at most {knob.max_step}{unit} "
-                f"from {last[name]}, got {abs(value - last[name])}"
+                f"from {last[name]}, got {abs(value - last[name]):.9g}"
                 for last in places
                 if name in last and not abs(value - last[name]) <= allowed
             ]
