@@ -10,8 +10,8 @@ from sfihilo import Settings
 from sfihilo.final_policy import SelectionSettings
 from sfihilo.forward import ForwardSettings
 from sfihilo.forward.recency import RecencySettings
-from sfihilo.inverse import InverseSettings
-from sfihilo.querying import QuerySettings
+from sfihilo.inverse import AverageSettings, InverseSettings
+from sfihilo.querying import PairSettings, QuerySettings
 from sfihilo.settings import NoiseSettings
 from tests.small import PRESETS, RULE_NAMES
 
@@ -103,6 +103,22 @@ def test_settings_are_frozen() -> None:
 def test_wrong_sizes(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"{name}: expected a whole number"):
         Settings(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        AverageSettings, ForwardSettings, InverseSettings, NoiseSettings, PairSettings,
+        QuerySettings, RecencySettings, SelectionSettings,
+    ],
+)  # fmt: skip
+def test_no_field_takes_a_text_for_numbers(kind: Any) -> None:
+    fields = [field for field in dataclasses.fields(kind) if "str" not in str(field.type)]
+    assert fields
+    for field in fields:
+        for wrong in ("x", ("x",), float("nan"), (float("nan"),)):
+            with pytest.raises(ValueError, match=rf"{kind.__name__}\.\w+: expected"):
+                kind(**{field.name: wrong})
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.0, float("nan"), float("inf")])

@@ -52,14 +52,25 @@ def fraction(default: float) -> Any:
     return _field(default, lambda value: _number(value) and 0 < value < 1, "a number in (0, 1)")
 
 
-def positives(default: tuple[float, ...]) -> Any:
-    """One or more positive numbers."""
+def finite(default: float) -> Any:
+    """A finite number."""
+    return _field(default, lambda value: _number(value) and math.isfinite(value), "a finite number")
+
+
+def positives(default: tuple[float, ...], count: int | None = None) -> Any:
+    """One or more positive numbers, or exactly `count`."""
+    exactly = "" if count is None else f"{count} "
+    return _field(
+        default, lambda values: _all(_positive, values, count), f"{exactly}positive numbers"
+    )
+
+
+def not_negatives(default: tuple[float, ...]) -> Any:
+    """One or more finite numbers from zero."""
     return _field(
         default,
-        lambda values: (
-            isinstance(values, tuple | list) and bool(values) and all(map(_positive, values))
-        ),
-        "positive numbers",
+        lambda values: _all(lambda value: _number(value) and 0 <= value < math.inf, values),
+        "numbers from 0",
     )
 
 
@@ -67,12 +78,7 @@ def positive_range(default: tuple[float, float]) -> Any:
     """Two positive numbers, the lower one first."""
     return _field(
         default,
-        lambda pair: (
-            isinstance(pair, tuple | list)
-            and len(pair) == 2
-            and all(map(_positive, pair))
-            and pair[0] < pair[1]
-        ),
+        lambda pair: _all(_positive, pair, 2) and pair[0] < pair[1],
         "two rising positive numbers",
     )
 
@@ -94,6 +100,15 @@ def _field(default: Any, accepts: Accepts, expected: str) -> Any:
 
     metadata = {"accepts": also_none if default is None else accepts, "expected": expected}
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def _all(accepts: Accepts, values: object, count: int | None = None) -> bool:
+    """Whether it is a sequence of accepted values, not empty, and with so many if that is said."""
+    return (
+        isinstance(values, tuple | list)
+        and len(values) == (max(len(values), 1) if count is None else count)
+        and all(map(accepts, values))
+    )
 
 
 def _number(value: object) -> bool:

@@ -42,7 +42,7 @@ from functools import cached_property
 import numpy as np
 import scipy
 
-from sfihilo.checks import Checked, positive, positives
+from sfihilo.checks import Checked, not_negatives, positive, positives
 from sfihilo.forward.factor import add_to_diagonal, explained_by, inverse_cholesky
 from sfihilo.history import FloatArray
 from sfihilo.inverse.belief import InverseBelief, InverseSettings
@@ -70,15 +70,13 @@ class AverageSettings(Checked):
     linear: tuple[float, ...] = positives((0.5, 1.0, 2.0, 4.0))
     linear_median: float = positive(2.0)
     log_linear_std: float = positive(1.0)
-    curved: tuple[float, ...] = (0.0, 0.7, 2.0, 6.0, 12.0, 24.0)
-    curved_odds: tuple[float, ...] = positives((4.0, 4.0, 4.0, 3.0, 2.0, 1.0))
+    curved: tuple[float, ...] = not_negatives((0.0, 0.7, 2.0, 6.0, 12.0, 24.0))
+    curved_odds: tuple[float, ...] = positives((1.0, 1.0, 16.0, 4.0, 2.0, 2.0))
     prior_difference: float = positive(0.28)
     prior_count: float = positive(0.1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.curved or not all(0 <= value < np.inf for value in self.curved):
-            raise ValueError(f"AverageSettings.curved: expected numbers from 0, got {self.curved}")
         if len(self.curved_odds) != len(self.curved):
             raise ValueError(
                 f"AverageSettings.curved_odds: expected {len(self.curved)} numbers, "

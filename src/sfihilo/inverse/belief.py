@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from sfihilo.checks import Checked, flag, named_function, one_of, positive
+from sfihilo.checks import Checked, finite, flag, named_function, one_of, positive
 from sfihilo.forward.factor import inverse_root
 from sfihilo.history import FloatArray
 from sfihilo.inverse.features import (
@@ -62,11 +62,11 @@ class InverseSettings(Checked):
     orthogonal: bool = flag(False)
     length_scale: float = positive(0.65)
     weight_std: float = positive(1.0)
-    log_sharpness_mean: float = 0.0
+    log_sharpness_mean: float = finite(0.0)
     log_sharpness_std: float = positive(1.0)
     iterations: int = positive(50)
     samples: int = positive(512)
-    jitter: float = 1e-6
+    jitter: float = positive(1e-6)
     tie_odds: float = positive(1.0)
     own_noise: float | None = positive(None)
     inference: Literal["joint_map", "variational"] = one_of("joint_map", "variational")

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from sfihilo.checks import Checked, positive, within
+from sfihilo.checks import Checked, not_negatives, positive, positives, within
 from sfihilo.forward import PolicyBelief, sample
 from sfihilo.forward.kernel import rbf
 from sfihilo.history import FloatArray
@@ -59,9 +59,9 @@ class PairSettings(Checked):
 
     pool: int = positive(300)
     past: int = within(0, math.inf, 150)
-    moves: tuple[float, ...] = (0.0, 0.05, 0.1)
+    moves: tuple[float, ...] = not_negatives((0.0, 0.05, 0.1))
     pairs: int = positive(128)
-    draws: tuple[int, int, int] = (2, 8, 32)
+    draws: tuple[int, int, int] = positives((2, 8, 32), 3)
     shortlist: int = positive(24)
     local_starts: int = within(0, math.inf, 4)
     local_steps: int = within(0, math.inf, 12)

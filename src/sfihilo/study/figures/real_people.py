@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from sfihilo.study.analysis.answer_loss import COIN
 from sfihilo.study.figures import style
@@ -26,6 +27,7 @@ _NAMES = {
     "logit": "conditional logit",
     "default": "default preset",
 }
+_LEAST_RATIO = 1.2  # of two labelled numbers of answers
 _ORDER = {"development": 0, "all": 1, "confirmation": 2}
 
 
@@ -44,14 +46,25 @@ def real_people(table: pd.DataFrame) -> Figure:
             grid[0][column].set_title(name)
             low, high = here["persons"].min(), here["persons"].max()
             count = f"{low}" if low == high else f"{low} to {high}"
-            style.users_note(grid[0][column], f"{count} {people} people")
-            grid[1][column].set_xlabel("answers given")
-            grid[1][column].set_xticks(sorted(set(here["answers"])))
+            grid[1][column].set_xlabel(f"answers given\n{count} people,\n{people}")
+            grid[1][column].set_xscale("log")
+            grid[1][column].set_xticks(_apart(sorted(set(here["answers"]))))
+            grid[1][column].xaxis.set_major_formatter("{x:.0f}")
+            grid[1][column].xaxis.set_minor_locator(NullLocator())
         grid[0][0].set_ylabel("log loss of held-out choices")
         grid[1][0].set_ylabel("log loss minus logit's")
         handles, labels = grid[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     return figure
+
+
+def _apart(answers: list[int]) -> list[int]:
+    """Those whose labels do not touch on a logarithmic axis."""
+    kept = answers[:1]
+    for count in answers[1:]:
+        if count >= _LEAST_RATIO * kept[-1]:
+            kept.append(count)
+    return kept
 
 
 def _losses(axes: Axes, table: pd.DataFrame) -> None:

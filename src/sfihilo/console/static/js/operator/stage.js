@@ -117,12 +117,13 @@ export class Stage {
   choose(view, trial) {
     const { act, dialogs } = this.page;
     const undoable = view.undo?.kind === "measured" && view.undo.trial === trial.number;
+    const waits = view.participant_pages > 0 ? "operator.waits_for_page" : "operator.waits_for_word";
     return [
       heading(t("operator.stage.choose", { number: trial.number })),
       ...warnings(trial),
       el("dl", { class: "summary" }, compared(view, trial)),
       el("p", { class: "measured", text: (trial.outcome ?? []).map((row) => `${row.name} ${row.value === null ? t("operator.missing") : row.text}`).join(" · ") }),
-      el("p", { class: "hint", text: t(view.participant_pages > 0 ? "operator.waits_for_page" : "operator.waits_for_word") }),
+      el("p", { class: "hint", text: t(isMeasured(trial) ? waits : "operator.nothing_measured") }),
       this.page.readOnly ? null : this.answers(view, trial),
       this.more(
         ["reject", t("operator.reject"), undoable && view.can.undo, () => act("undo", { why: "measurement rejected" })],
@@ -137,7 +138,7 @@ export class Stage {
         onclick: guarded(() => this.page.act("choose", { trial: trial.number, choice, strength })) });
     };
     return el("div", { class: "answers", role: "group", "aria-label": t("operator.answer_for") },
-      answerRows(view).map((row) => el("div", {}, row.map(answer))));
+      answerRows(view).map((row) => el("div", {}, row.filter((each) => isMeasured(trial) || each.choice === null).map(answer))));
   }
 
   /** A pause that counts as a break, which nobody recorded: what was shown before it is no longer safe to set. */
@@ -197,6 +198,11 @@ function summary(view, trial) {
 }
 
 /** What the question is about: to feel one again, the operator must know what to set. */
+/** Whether anything was measured in a trial; otherwise nobody is asked, since no answer would be used. */
+function isMeasured(trial) {
+  return (trial.outcome ?? []).some((row) => row.value !== null);
+}
+
 function compared(view, trial) {
   const before = view.trials.find((other) => other.number === trial.compare_with);
   const rows = [["new", view.trials.find((other) => other.number === trial.number)], ["previous", before]];
