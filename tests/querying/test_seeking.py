@@ -41,7 +41,9 @@ from tests.small import (
     true_reward,
 )
 
-SEEKING = ("best", "entropy_search", "thompson", "knowledge_gradient", "eubo")
+SEEKING = (
+    "best", "entropy_search", "promising_pairs", "thompson", "knowledge_gradient", "eubo",
+)  # fmt: skip
 CHOICES = np.random.default_rng(0).uniform(size=(9, 2))
 
 
