@@ -1,0 +1,92 @@
+"""What a seventh attack on sessions found: pain told late, walks that nobody can count."""
+
+from dataclasses import replace
+
+import pytest
+
+from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space, Trial
+from sfihilo.experiment.output.tables import answers_table
+from sfihilo.experiment.record.recalled import nameable
+from sfihilo.experiment.session import naming
+from tests.experiment.people import PLAIN
+
+EXO = Space({"torque": Parameter(0, 60, max_step=15, start=0)}, {"o": Outcome(0, 1)})
+RECALLING = replace(PLAIN, recall=3)
+
+
+def walked(session: Session, torque: float) -> Trial:
+    """A trial as far as the question."""
+    trial = session.start(session.suggest({"torque": torque}))
+    return session.measure(trial, {"o": torque / 60})
+
+
+def answered(session: Session, torque: float) -> None:
+    trial = walked(session, torque)
+    if trial.asks_choice:
+        session.choose(trial, "new")
+
+
+def begun(lab: Lab, recall: bool = False) -> Session:
+    """After two walks."""
+    session = lab.create(EXO, "P1", 1, settings=RECALLING if recall else PLAIN)
+    for torque in (10.0, 20.0):
+        answered(session, torque)
+    return session
+
+
+def compared(session: Session) -> set[int]:
+    """The trials that the next one may be compared with, of which the learner names one."""
+    trial = session.start(session.ask())
+    return set(nameable(session.record, trial))
+
+
+# Which walks can be counted
+
+
+def test_withdrawing_an_aborted_trial_does_not_make_it_a_walk(lab: Lab) -> None:
+    """Whether it was walked is not known: nobody could say how many walks ago trial 2 was."""
+    session = begun(lab, recall=True)
+    stopped = session.start(session.suggest({"torque": 25}))
+    session.abort(stopped, "the motor did not move")
+    session.withdraw(stopped, "nothing was recorded")
+    answered(session, 20.0)
+    assert compared(session) == {4}
+
+
+def test_numbers_that_were_typed_by_mistake_and_withdrawn_are_no_walk(lab: Lab) -> None:
+    session = begun(lab, recall=True)
+    never_applied = session.suggest({"torque": 25})
+    never_applied = session.measure(never_applied, {"o": 0.4})
+    session.withdraw(never_applied, "typed too early; the device was never set")
+    answered(session, 20.0)
+    assert compared(session) == {4}
+
+
+# Pain that is told late
+
+
+def test_answer_across_a_trial_that_hurt_does_not_count(lab: Lab) -> None:
+    """A refused trial hurt in fact: it was the walk before, when the answer was given."""
+    session = begun(lab)
+    refused = session.suggest({"torque": 25})
+    session.veto(refused, "wrong button")
+    answered(session, 15.0)
+    session.veto(refused, "it hurt, in fact", pain=True)
+    *_, last = answers_table(session.record).rows
+    assert (last["trial"], last["compare_with"], last["learned"]) == (4, 2, False)
+    assert "the answer does not count" in session.record.trial(4).warnings[-1]
+    session.undo()  # what was said about the pain stays known
+    assert not answers_table(session.record).rows[-1]["learned"]
+
+
+def test_pain_of_a_known_walk_leaves_the_question(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trial 2 was a walk before it hurt: "trial 1, two ago" stays what it was."""
+    monkeypatch.setattr(naming, "_most_informative", lambda *_: 0)  # the oldest
+    session = begun(lab, recall=True)
+    assert walked(session, 28.0).compare_with == 1
+    session.veto(2, "it hurt", pain=True)
+    assert session.record.trial(3).asks_choice
+    session.choose(3, "previous")
+    assert answers_table(session.record).rows[-1]["learned"]
