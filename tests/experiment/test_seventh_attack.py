@@ -90,3 +90,19 @@ def test_pain_of_a_known_walk_leaves_the_question(
     assert session.record.trial(3).asks_choice
     session.choose(3, "previous")
     assert answers_table(session.record).rows[-1]["learned"]
+
+
+# Vetoes and keys
+
+
+def test_vetoed_setting_of_a_coarse_grid_is_not_proposed_again(lab: Lab) -> None:
+    """A value beside the veto, rounded to the grid, is the vetoed one."""
+    knob = Parameter(0, 10, integer=True, max_step=1, start=5)
+    space = Space({"a": knob, "b": knob}, {"o": Outcome(0, 1)})
+    session = lab.create(space, "P1", 1, settings=PLAIN)
+    proposed = []
+    for _ in range(9):  # all that one step reaches
+        trial = session.ask()
+        proposed.append((trial.policy["a"], trial.policy["b"]))
+        session.veto(trial, "no")
+    assert len(set(proposed)) == 9
