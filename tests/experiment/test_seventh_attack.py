@@ -1,6 +1,7 @@
 """What a seventh attack on sessions found: pain told late, walks that nobody can count."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space, Trial
 from sfihilo.experiment.output.tables import answers_table
 from sfihilo.experiment.record.recalled import nameable
 from sfihilo.experiment.session import naming
+from tests.cli.calls import run
 from tests.experiment.people import PLAIN
 
 EXO = Space({"torque": Parameter(0, 60, max_step=15, start=0)}, {"o": Outcome(0, 1)})
@@ -106,3 +108,58 @@ def test_vetoed_setting_of_a_coarse_grid_is_not_proposed_again(lab: Lab) -> None
         proposed.append((trial.policy["a"], trial.policy["b"]))
         session.veto(trial, "no")
     assert len(set(proposed)) == 9
+
+
+SPACE = """
+[policy.a]
+low = 0
+high = 60
+max_step = 15
+start = 0
+[policy.b]
+low = 0
+high = 60
+max_step = 15
+start = 0
+[outcomes.c]
+low = 0
+high = 10
+[outcomes.d]
+low = 0
+high = 10
+"""
+
+
+def test_shell_command_with_a_key_can_be_repeated_although_it_leaves_something_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    Path("space.toml").write_text(SPACE, encoding="utf-8")
+    run("new", "space.toml", "-p", "P1", "--seed", "1")
+    run("place", "a=10", "b=10")
+    for _ in range(2):
+        run("suggest", "a=12", "--key", "k1")
+    run("measure", "c=1", "d=1")
+    run("amend", "1", "c=2", "--why", "x", "--key", "k2")
+    run("amend", "1", "d=2", "--why", "x")
+    run("amend", "1", "c=2", "--why", "x", "--key", "k2")
+    run("place", "a=14", "--key", "k3")
+    run("suggest", "b=20")
+    run("place", "a=14", "--key", "k3")
+    with Lab("sfihilo.db") as lab:
+        kinds = [event.kind for event in lab.log.events("P1-1")]
+        assert kinds == [
+            "opened", "placed", "suggested", "measured", "amended", "amended", "placed",
+            "suggested",
+        ]  # fmt: skip
+        assert lab.record("P1-1").trial(1).outcome == {"c": 2.0, "d": 2.0}
+    run("suggest", "a=13", "--key", "k1", code=2)
+
+
+def test_event_that_cannot_be_read_stops_every_call(lab: Lab) -> None:
+    """Not only the first: the next one must not go on from the record of before."""
+    session = begun(lab)
+    lab.log.append(session.id, "later", {"trial": 2})
+    for _ in range(2):
+        with pytest.raises(ValueError, match="unknown kind 'later'"):
+            session.ask()
