@@ -1,5 +1,8 @@
-"""What a seventh attack on sessions found: pain told late, walks that nobody can count."""
+"""What a seventh attack on sessions found: forks among threads, walks that nobody can count."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -163,3 +166,68 @@ def test_event_that_cannot_be_read_stops_every_call(lab: Lab) -> None:
     for _ in range(2):
         with pytest.raises(ValueError, match="unknown kind 'later'"):
             session.ask()
+
+
+# Forks
+
+WHILE_ASKING = """
+import os, threading, time, warnings
+warnings.simplefilter("ignore")
+from sfihilo.experiment import Lab
+from sfihilo.experiment.session.proposals import Proposer
+from tests.experiment.people import LINE, PLAIN, memory_folder
+compute, computing = Proposer._compute, threading.Event()
+def slow(proposer, course):
+    computing.set()
+    time.sleep(1)
+    return compute(proposer, course)
+with memory_folder() as folder, Lab(folder / "lab.db") as lab:
+    session = lab.create(LINE, "P1", 1, settings=PLAIN)
+    Proposer._compute = slow
+    thread = threading.Thread(target=session.ask)
+    thread.start()
+    assert computing.wait(30)  # the fork comes while another thread holds the session
+    child = os.fork()
+    if child == 0:
+        os._exit(session.record.trials[-1].number)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    thread.join()
+"""
+WHILE_BUSY = """
+import os, threading, time, warnings
+warnings.simplefilter("ignore")
+from sfihilo.experiment import Lab
+from tests.experiment.people import LINE, PLAIN, memory_folder
+with memory_folder() as folder, Lab(folder / "lab.db") as lab:
+    session = lab.create(LINE, "P1", 1, settings=PLAIN)
+    over = threading.Event()
+    def busy():
+        while not over.is_set():
+            trial = session.measure(session.ask(), {"o": 0.5})
+            if trial.asks_choice:
+                session.choose(trial, "new")
+    thread = threading.Thread(target=busy)
+    thread.start()
+    waited = []
+    for _ in range(12):
+        begun = time.monotonic()
+        child = os.fork()
+        if child == 0:
+            os._exit(len(session.record.trials) > 0 and 7)
+        waited.append(time.monotonic() - begun)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) in (0, 7)
+        time.sleep(0.05)
+    over.set()
+    thread.join()
+    assert max(waited) < 5, waited  # of at most 10 s: nobody waited for the thread that forked
+    assert lab.verify().ok
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("program", [WHILE_ASKING, WHILE_BUSY])
+def test_child_that_is_forked_beside_a_busy_thread_does_not_hang(program: str) -> None:
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), *sys.path])}
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, env=environment, cwd=root, timeout=60, check=True)

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from threading import RLock
 
+from sfihilo.experiment.forks import SESSION, ForkLock
 from sfihilo.experiment.log.errors import KeyConflictError, ReplacedError, StaleError
 from sfihilo.experiment.log.event import Event, canonical
 from sfihilo.experiment.log.store import Log
@@ -61,7 +61,7 @@ class SessionLog:
         actor: str | None = None,
         functions: Iterable[Callable[..., bool]] = (),
     ) -> None:
-        self.lock = RLock()
+        self.lock = ForkLock(SESSION)
         self._log = log
         self._session = session
         self._actor = actor
