@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sfihilo.experiment.files import create_empty
+from sfihilo.experiment.forks import LOG, ForkLock
 from sfihilo.experiment.log import identity, recovery, rows, schema
 from sfihilo.experiment.log.audit import audit, verify
 from sfihilo.experiment.log.chain import Verdict
@@ -51,7 +51,7 @@ class Log:
         self._opened: tuple[int, int] | None = None  # which file the connection reads
         self.newer = False
         self._asked_read_only = read_only
-        self._lock = threading.RLock()
+        self._lock = ForkLock(LOG)
         self._closed = False
         self._seen = False
         self._connection: sqlite3.Connection | None = None

@@ -297,7 +297,9 @@ def _avoided(record: Record, event: Event) -> Record:
     trial, pain = record.trial(event.body["trial"]), event.body.get("pain", False)
     record = record.with_trial(replace(trial, hurt=trial.hurt or pain))
     veto = Veto(trial.round, trial.unit, trial.number, event.body["why"], pain=pain)
-    return felt_between(replace(record, vetoes=(*record.vetoes, veto)), trial.number)
+    record = replace(record, vetoes=(*record.vetoes, veto))
+    newly_felt = pain and not trial.may_have_been_walked
+    return felt_between(record, trial.number) if newly_felt else record
 
 
 def _lifted(record: Record, event: Event) -> Record:

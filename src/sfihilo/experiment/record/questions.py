@@ -33,15 +33,17 @@ def not_comparable(record: Record) -> Record:
 
 
 def felt_between(record: Record, number: int) -> Record:
-    """Ask for no comparison across a refused trial, once it is told that the person felt it."""
-    current, felt = record.current, record.trial(number)
-    if current is None or current.answered or not current.asks_choice:
-        return record
-    across = current.compare_with is not None and current.compare_with < number < current.number
-    if not across or not felt.may_have_been_walked:
-        return record
-    warning = f"no comparison is asked: the person felt trial {number} in between"
-    return unasked(record, current, warning)
+    """Ask for no comparison across a refused trial, now that it is told that the person felt it.
+
+    An answer that was given does not count: "the one before" was that trial.
+    """
+    for trial in record.trials[number:]:
+        across = trial.compare_with is not None and trial.compare_with < number
+        if across and trial.asks_choice:
+            what = "the answer does not count" if trial.answered else "no comparison is asked"
+            warning = f"{what}: the person felt trial {number} in between"
+            record = unasked(record, trial, warning)
+    return record
 
 
 def unasked(record: Record, trial: Trial, warning: str) -> Record:

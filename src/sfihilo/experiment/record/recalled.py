@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sfihilo.experiment.record.record import Record
-from sfihilo.experiment.record.trial import Trial
+from sfihilo.experiment.record.trial import TAKEN_OUT, Trial
 
 
 def with_comparable(record: Record) -> Iterator[tuple[Trial | None, Mapping[int, int]]]:
@@ -60,10 +60,11 @@ def walks_ago(record: Record, number: int, named: int) -> int:
 def _was_walked(trial: Trial) -> bool:
     """Whether the person has felt this trial, and not only perhaps.
 
-    A number or an answer says so. A start alone does if the trial was not aborted: it is written
-    before the device moves, and the device may fail. "Not measured" and "cannot say" do not.
+    A number or an answer says so, unless it was taken out: it may have been typed by mistake. A
+    start alone does if the trial was not aborted: it is written before the device moves, and the
+    device may fail. "Not measured" and "cannot say" do not.
     """
-    if trial.ending == "undone":
+    if trial.ending in TAKEN_OUT:
         return False
     measured = any(value is not None for value in (trial.outcome or {}).values())
     told = measured or trial.choice is not None

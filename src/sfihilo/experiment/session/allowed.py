@@ -12,6 +12,7 @@ from sfihilo.experiment.record.protocol import Veto
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.space.parameter import FloatArray
 from sfihilo.experiment.space.safety import in_words
+from sfihilo.experiment.space.space import Space
 from sfihilo.history import BoolArray
 
 if TYPE_CHECKING:
@@ -31,11 +32,8 @@ def is_near(record: Record, units: FloatArray, vetoes: Sequence[Veto]) -> BoolAr
     """
     space = record.space
     units = np.atleast_2d(units)
-    if not vetoes:
-        return np.zeros(len(units), dtype=bool)
-    columns = space.columns(units)
-    set_values = np.stack([space.policy[n].to_unit(columns[n]) for n in space.free], axis=1)
     near = np.zeros(len(units), dtype=bool)
+    set_values = _as_set(space, units) if vetoes else units
     for veto in vetoes:
         centre = np.array(veto.unit)
         lower, upper = space.box(() if veto.pain else (space.to_policy(centre),))
@@ -53,14 +51,21 @@ def feasible_now(record: Record, vetoes: Iterable[Veto]) -> Feasible | None:
 
     def accepts(units: FloatArray) -> BoolArray:
         allowed = space.allows(units) & ~is_painful(record, units)
+        set_values = _as_set(space, units) if avoided else units
         for centre in avoided:
-            allowed &= ~_near(units, centre, width, radius)
+            allowed &= ~_near(set_values, centre, width, radius)
         return allowed
 
     restricted = bool(space.constraints or avoided or record.painful)
     if not restricted and (lower == 0).all() and (upper == 1).all():
         return None  # the whole cube: the bare loop's own query, draw for draw
     return sfihilo.Feasible(lower=lower, upper=upper, accepts=accepts if restricted else None)
+
+
+def _as_set(space: Space, units: FloatArray) -> FloatArray:
+    """Unit policies (n, d_policy) as they are set on the device: on the grid."""
+    columns = space.columns(units)
+    return np.stack([space.policy[name].to_unit(columns[name]) for name in space.free], axis=1)
 
 
 def _near(units: FloatArray, centre: FloatArray, width: FloatArray, radius: float) -> BoolArray:

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from threading import RLock
 
+from sfihilo.experiment.forks import SESSION, ForkLock
 from sfihilo.experiment.log.errors import KeyConflictError, ReplacedError, StaleError
 from sfihilo.experiment.log.event import Event, canonical
 from sfihilo.experiment.log.store import Log
@@ -61,7 +61,7 @@ class SessionLog:
         actor: str | None = None,
         functions: Iterable[Callable[..., bool]] = (),
     ) -> None:
-        self.lock = RLock()
+        self.lock = ForkLock(SESSION)
         self._log = log
         self._session = session
         self._actor = actor
@@ -78,8 +78,10 @@ class SessionLog:
         if not found or found[0].hash != last.hash:
             raise ReplacedError(self._log.path, self._session)
         if len(found) > 1:
-            self.events += found[1:]
-            self.record = advance(self.record, self.events, len(found) - 1)
+            events = [*self.events, *found[1:]]
+            # First: if they cannot be read, the next call must not go on without them.
+            self.record = advance(self.record, events, len(found) - 1)
+            self.events = events
         return self.record
 
     def number_of(self, event: int | str) -> int:
@@ -120,8 +122,7 @@ class SessionLog:
 
         def same(stored: Event) -> bool:
             try:
-                before = fold(self.events[: stored.number - 1], self.record.space.functions)
-                draft = decision(before)
+                draft = decision(self._before(stored))
             except (ValueError, Refusal):
                 return False
             added = COMPLETED if complete is not None else ()
@@ -270,16 +271,25 @@ class SessionLog:
 
     @contextmanager
     def expecting(self, last: int | str | None, key: str | None) -> Iterator[Record]:
-        """Hold the session: in the block, an event is written only after the event `last`."""
+        """Hold the session: in the block, an event is written only after the event `last`.
+
+        The block gets the record; for a retry the one of its time, so that it completes what was
+        typed as it did then.
+        """
         with self.lock:
+            stored = None if key is None else self._log.find(self._session, key)
             record = self.refresh()
             self.last_expected = None if last is None else self.number_of(last)
             try:
-                if not self.knows(key):
+                if stored is None:
                     self.require_expected()
-                yield record
+                yield record if stored is None else self._before(stored)
             finally:
                 self.last_expected = None
+
+    def _before(self, event: Event) -> Record:
+        """The record on which an event was decided."""
+        return fold(self.events[: max(event.number - 1, 1)], self.record.space.functions)
 
     def require_expected(self) -> None:
         """Raise if the caller knows the session only up to an earlier event."""

@@ -10,10 +10,8 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from sfihilo import State
 
 Result = TypeVar("Result")
-LONGEST_WAIT = 10.0  # seconds that a fork waits for what is being computed
 
 
 @dataclass(frozen=True)
@@ -54,25 +51,13 @@ class Proposer:
         self._states = StateCache(session, snapshots)
         self._ahead: dict[str, Future[Proposal]] = {}
         self._worker: ThreadPoolExecutor | None = None
-        self._at_work = RLock()  # held by the worker during each of its tasks
+        self._at_work = forks.ForkLock(forks.WORK)  # held by the worker during each of its tasks
         forks.watch(self)
 
-    def before_fork(self) -> None:
-        """Wait for the end of what the worker is computing, and hold back the rest."""
-        # Not for ever: the worker may wait for a lock of the thread that forks.
-        self._at_work.acquire(timeout=LONGEST_WAIT)
-
-    def after_fork_in_parent(self) -> None:
-        """Let the worker go on."""
-        with suppress(RuntimeError):  # not held by this thread: the wait was too long
-            self._at_work.release()
-
-    def after_fork_in_child(self) -> None:
+    def after_fork(self) -> None:
         """Forget what a thread of the parent process was preparing."""
-        self._states.after_fork()
         self._ahead = {}
         self._worker = None
-        self._at_work = RLock()
 
     def state(self, record: Record) -> State:
         """The learner after every round of the record."""

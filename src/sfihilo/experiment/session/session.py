@@ -126,6 +126,7 @@ class Session:
 
         `last` is the number or the hash of the last event that the caller has seen. OvertakenError
         is raised if there is a later one, unless `key` identifies an event: a retry is answered.
+        The block gets the record, for a retry that of its time.
         """
         return self._log.expecting(last, key)
 

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 import sfihilo
+from sfihilo.experiment.forks import CACHE, ForkLock
 from sfihilo.experiment.record.record import Record
 from sfihilo.experiment.session.rounds import Digests, Round, rounds_of
 from sfihilo.history import FloatArray, Query, Response
@@ -145,11 +145,7 @@ class StateCache:
         self._saved = 0  # rounds of the snapshot on the disk
         self._reached: tuple[int, str, Goal | None] | None = None
         self._aimed: tuple[str, State] | None = None  # the last one with a goal set later
-        self._lock = Lock()
-
-    def after_fork(self) -> None:
-        """Forget a lock that a thread of the parent process may hold."""
-        self._lock = Lock()
+        self._lock = ForkLock(CACHE)
 
     def course(self, record: Record) -> Course:
         """The rounds of a record with their digests; computed once per proposal."""
