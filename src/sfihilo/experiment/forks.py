@@ -16,9 +16,8 @@ from typing import Protocol
 from weakref import WeakSet
 
 LONGEST_WAIT = 10.0  # seconds that a fork waits for other threads, in all
-SESSION, WORK, LOG, CACHE = range(
-    4
-)  # ranks of locks: a thread that holds one takes only later ones
+# Ranks of locks: a thread that holds one takes only later ones.
+SESSION, WORK, LOG, CACHE = range(4)
 
 
 class _Here(local):
