@@ -166,6 +166,7 @@ def test_lab_and_session_show_themselves_in_one_line(folder: Path, session: Sess
     with Lab(folder / "lab.db") as lab:
         assert repr(lab) == f"<Lab {folder / 'lab.db'}: 1 session>"
     assert "closed" in repr(lab)
+    assert repr(session.record).startswith("<Record P07-1: participant P07, open, 1 trials, event")
     assert repr(session.trials_table()).startswith("<Table trials: 1 row of session, participant, ")
 
 

@@ -52,6 +52,10 @@ class Record:
     active: Moment = Moment("", 0)
     left_open: int | None = None
 
+    def __repr__(self) -> str:
+        about = f"participant {self.participant}, {self.status}, {len(self.trials)} trials"
+        return f"<Record {self.session}: {about}, event {self.number}>"
+
     @property
     def goal(self) -> Goal:
         """What the next query is for; a rule that is named in the settings goes before it."""
