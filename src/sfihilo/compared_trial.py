@@ -90,7 +90,7 @@ def answer_information(
 ) -> FloatArray:
     """Nats about a target pair in the comparison of this outcome with that of each round."""
     situation = situation_of(state, feasible)
-    pairs = TargetPairs.everywhere(situation)
+    pairs = TargetPairs.of(situation, situation.pairs)
     features = situation.posterior.features
     recalled = state.history.filled[rounds].astype(np.float32)
     differences = features(recalled) - features(outcome[None].astype(np.float32))

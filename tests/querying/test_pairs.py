@@ -122,8 +122,7 @@ def recalling(state: State, recall: int, recall_noise: float = 0.0) -> TargetPai
     """The same target pairs, for a person who remembers this many trials."""
     settings = replace(state.settings, recall=recall, recall_noise=recall_noise)
     situation = situation_of(replace(state, settings=settings), Feasible())
-    pairs = replace(situation.pairs, balance=0.0, settled=0.0)
-    return TargetPairs.everywhere(replace(situation, pairs=pairs))
+    return TargetPairs.of(situation, replace(situation.pairs, balance=0.0, settled=0.0))
 
 
 def test_scores_with_recall_count_the_comparison_that_tells_most() -> None:

@@ -41,9 +41,7 @@ from tests.small import (
     true_reward,
 )
 
-SEEKING = (
-    "best", "entropy_search", "promising_pairs", "thompson", "knowledge_gradient", "eubo",
-)  # fmt: skip
+SEEKING = ("best", "entropy_search", "thompson", "knowledge_gradient", "eubo")
 CHOICES = np.random.default_rng(0).uniform(size=(9, 2))
 
 

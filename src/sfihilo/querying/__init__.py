@@ -2,8 +2,7 @@
 
 A rule is a function Situation -> Decision. `random` and `mutual_information` are the paper's
 baselines, `boundary_lookahead` is its rule, `global_pairs` that of the default preset. These
-learn what a person values. `best` and those it consists of (`entropy_search`, `promising_pairs`),
-`thompson`, `knowledge_gradient` and `eubo` seek a good setting.
+learn what a person values. `best`, `thompson`, `knowledge_gradient` and `eubo` seek a good setting.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from sfihilo.querying.baselines import mutual_information, random
 from sfihilo.querying.entropy_search import entropy_search
 from sfihilo.querying.knowledge_gradient import knowledge_gradient
 from sfihilo.querying.lookahead import QuerySettings, boundary_lookahead
-from sfihilo.querying.pairs import PairSettings, global_pairs, promising_pairs
+from sfihilo.querying.pairs import PairSettings, global_pairs
 from sfihilo.querying.seeking import best, eubo
 from sfihilo.querying.situation import Decision, Rule, Situation
 from sfihilo.querying.thompson import thompson
@@ -36,7 +35,6 @@ __all__ = [
     "global_pairs",
     "knowledge_gradient",
     "mutual_information",
-    "promising_pairs",
     "random",
     "rule",
     "thompson",
@@ -49,7 +47,6 @@ RULES: dict[str, Rule] = {
     "global_pairs": global_pairs,
     "best": best,
     "entropy_search": entropy_search,
-    "promising_pairs": promising_pairs,
     "thompson": thompson,
     "knowledge_gradient": knowledge_gradient,
     "eubo": eubo,
@@ -57,9 +54,7 @@ RULES: dict[str, Rule] = {
 
 
 # Rules whose questions and advice rest on the outcomes' processes (forward/gaussian_process.py).
-SEEKING = frozenset(
-    {"best", "entropy_search", "promising_pairs", "thompson", "knowledge_gradient", "eubo"}
-)
+SEEKING = frozenset({"best", "entropy_search", "thompson", "knowledge_gradient", "eubo"})
 
 
 def rule(name: str) -> Rule:

@@ -40,7 +40,6 @@ from sfihilo.forward.kernel import rbf
 from sfihilo.history import FloatArray
 from sfihilo.inverse.grading import answer_sensitivity
 from sfihilo.inverse.posterior import LOGISTIC_STD
-from sfihilo.querying.candidates import promising
 from sfihilo.querying.ranking import top
 from sfihilo.querying.situation import Decision, Situation
 
@@ -82,18 +81,11 @@ class TargetPairs:
     exponent: float  # p
 
     @staticmethod
-    def everywhere(situation: Situation) -> TargetPairs:
-        """Pairs over the whole feasible set."""
-        count, rng = 2 * situation.pairs.pairs, situation.random("pairs")
-        policies = situation.feasible.sample(count, situation.policy_dim, rng, None)
-        return TargetPairs.of(situation, policies, rng)
-
-    @staticmethod
-    def of(situation: Situation, policies: FloatArray, rng: np.random.Generator) -> TargetPairs:
-        """The first half of the policies against the second, outcomes drawn by `rng`."""
-        forward, posterior, settings = situation.forward, situation.posterior, situation.pairs
-        single = len(policies) == 1
-        even = np.repeat(policies, 2, axis=0) if single else policies[: len(policies) // 2 * 2]
+    def of(situation: Situation, settings: PairSettings) -> TargetPairs:
+        forward, posterior = situation.forward, situation.posterior
+        rng = situation.random("pairs")
+        drawn = situation.feasible.sample(2 * settings.pairs, situation.policy_dim, rng, None)
+        even = drawn[: len(drawn) // 2 * 2] if len(drawn) > 1 else np.repeat(drawn, 2, axis=0)
         targets = forward.at(even.astype(forward.working_dtype))
         # Drawn, not predicted: means alone would shrink towards the centre of the outcomes.
         outcomes = sample(
@@ -185,25 +177,9 @@ def forward_exponent(settings: PairSettings, error: float) -> float:
 
 def global_pairs(situation: Situation) -> Decision:
     """The policy whose label tells most about all pairs of reachable outcomes."""
-    return _most_telling(TargetPairs.everywhere(situation), _candidates(situation))
-
-
-def promising_pairs(situation: Situation) -> Decision:
-    """The policy whose label tells most about pairs of those that may be the best.
-
-    The same utility with other targets: it learns the reward where it is large, and the outcomes
-    that such policies cause.
-    """
-    count, rng = 2 * situation.pairs.pairs, situation.random("promising pairs")
-    shortlist = promising(situation, rng).at.policies.astype(float)
-    targets = shortlist[rng.integers(0, len(shortlist), count)]
-    pool = np.concatenate([_candidates(situation), shortlist])
-    return _most_telling(TargetPairs.of(situation, targets, rng), pool)
-
-
-def _most_telling(region: TargetPairs, pool: FloatArray) -> Decision:
-    """The policy of the largest score, in the pool or near its best."""
-    situation, settings = region.situation, region.settings
+    settings = situation.pairs
+    region = TargetPairs.of(situation, settings)
+    pool = _candidates(situation, settings)
     first, local, last = settings.draws
     cheap = region.scores(pool, first, "first outcomes")
     shortlist = top(cheap, settings.shortlist)
@@ -211,12 +187,12 @@ def _most_telling(region: TargetPairs, pool: FloatArray) -> Decision:
     utilities = region.scores(policies, last, "last outcomes")
     near = _neighbours(situation, settings, policies[top(utilities, settings.local_starts)])
     if len(near):
-        telling = near[top(region.scores(near, local, "local outcomes"), 8)]
-        policies = np.vstack([policies, telling])
-        again = region.scores(telling, last, "local last outcomes")
+        promising = near[top(region.scores(near, local, "local outcomes"), 8)]
+        policies = np.vstack([policies, promising])
+        again = region.scores(promising, last, "local last outcomes")
         utilities = np.append(utilities, again)
-        shortlist = np.append(shortlist, np.arange(len(pool), len(pool) + len(telling)))
-        pool = np.vstack([pool, telling])
+        shortlist = np.append(shortlist, np.arange(len(pool), len(pool) + len(promising)))
+        pool = np.vstack([pool, promising])
         cheap = np.append(cheap, again)
     return Decision(
         policy=policies[int(np.argmax(utilities))],
@@ -227,9 +203,8 @@ def _most_telling(region: TargetPairs, pool: FloatArray) -> Decision:
     )
 
 
-def _candidates(situation: Situation) -> FloatArray:
+def _candidates(situation: Situation, settings: PairSettings) -> FloatArray:
     """New policies over the feasible set, and executed ones moved a little."""
-    settings = situation.pairs
     pool = situation.feasible.sample(
         settings.pool, situation.policy_dim, situation.random("pool"), situation.previous
     )

@@ -8,19 +8,13 @@ import scipy
 from sfihilo.history import FloatArray
 from sfihilo.querying.candidates import climb, everywhere
 from sfihilo.querying.entropy_search import entropy_search
-from sfihilo.querying.pairs import promising_pairs
 from sfihilo.querying.situation import Decision, Situation
 from sfihilo.querying.valuation import Valuation
 
 
 def best(situation: Situation) -> Decision:
-    """The rule of the goal "best": two questions in turn.
-
-    What tells most about the reward and the outcomes of settings that may be the best, and what
-    tells most about which of them is the best.
-    """
-    in_turn = (entropy_search, promising_pairs)
-    return in_turn[len(situation.forward.policies) % len(in_turn)](situation)
+    """The rule of the goal "best": what tells most about which setting is the best."""
+    return entropy_search(situation)
 
 
 def eubo(situation: Situation) -> Decision:
