@@ -366,3 +366,16 @@ def test_correction_at_the_same_moment_is_not_overwritten(
     monkeypatch.setattr(operator, "amended", slow)
     assert "now: session open, trial 1 is complete" in run("amend", "1", "effort=5", code=1)
     assert loaded("show")["trials"][0]["outcome"] == {"effort": 4.0, "comfort": 9.0}
+
+
+def test_reason_that_speaks_of_pain_is_asked_about(folder: Path) -> None:
+    """Only --pain keeps such settings away, so who forgets it is told."""
+    begin()
+    run("ask")
+    said = run("veto", "--why", "pain in the shin")
+    assert "If it hurt: session veto 1 --pain --why REASON" in " ".join(said.split())
+    said = run("veto", "1", "--pain", "--why", "pain in the shin")
+    assert "until 'session lift 1 --why REASON'" in " ".join(said.split())
+    assert "If it hurt" not in said
+    run("ask")
+    assert "If it hurt" not in run("abort", "--why", "the shoe came off")

@@ -50,6 +50,9 @@ def test_another_unit_is_named_only_far_out_of_range(
         (2, 8, "W/kg", 450, "for the whole body, not per kilogram? 450 / 70 = 6.429 would fit"),
         (2, 8, "W kg⁻¹", 450, "not per kilogram? 450 / 70 = 6.429 would fit"),
         (2, 8, "W", 450, "another unit? 450 / 100 = 4.5 would fit"),
+        (0.2, 2, "m/s", 4.5, "in km/h? 4.5 / 3.6 = 1.25 would fit"),
+        (0.2, 2, "m s⁻¹", 4.5, "in km/h? 4.5 / 3.6 = 1.25 would fit"),
+        (0.2, 2, "cm", 4.5, "another unit? 4.5 / 4.184"),
         (2, 8, "W/kg", 4100, "another unit? 4100 / 1000 = 4.1 would fit"),
     ],
 )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sfihilo
-from sfihilo.experiment import Lab, Session
+from sfihilo.experiment import Lab, Plan, Session
 from tests.experiment.people import LEAN, Person, unit_space
 
 SPACE = unit_space(2, 2)
@@ -150,3 +150,11 @@ def test_repeated_key_of_a_goal_writes_one_event_and_undo_passes_it_by(folder: P
         assert session.undo().kind == "chosen"
         assert session.record.goal == "best"
         session.choose(2, "new")
+
+
+def test_goal_is_given_when_a_session_is_created(lab: Lab) -> None:
+    assert lab.create(SPACE, "P1", 1, goal="best").record.goal == "best"
+    assert lab.create(Plan(SPACE, seed=1, goal="best"), "P1").record.goal == "best"
+    assert lab.create(SPACE, "P1", 1).record.goal == "understand"
+    with pytest.raises(ValueError, match="goal: expected"):
+        lab.create(SPACE, "P1", 1, goal="fast")  # type: ignore[arg-type]

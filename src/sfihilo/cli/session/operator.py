@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -31,6 +32,7 @@ Reason = Annotated[str, typer.Option("--why", help="The reason, for the record."
 Pain = Annotated[
     bool, typer.Option("--pain", help="Because of pain: such settings are avoided until 'lift'.")
 ]
+PAIN_WORDS = re.compile(r"\b(pain|hurt|ache|aching|sore|schmerz|weh\b)", re.IGNORECASE)
 
 
 def attach(app: typer.Typer) -> None:
@@ -109,7 +111,7 @@ def abort(
     """End the current trial early; with --pain, also a trial that is over."""
     meant = (command.hurt if pain else command.trial)(number, trial)
     ended = command.session.abort(meant, why, pain=pain, key=command.key)
-    command.show(ended, *avoided(command.record, ended))
+    command.show(ended, *avoided(command.record, ended), *pain_meant(ended, why, pain))
 
 
 def veto(
@@ -122,7 +124,7 @@ def veto(
     """Refuse proposed settings before they are applied."""
     meant = (command.hurt if pain else command.trial)(number, trial)
     refused = command.session.veto(meant, why, pain=pain, key=command.key)
-    command.show(refused, *avoided(command.record, refused))
+    command.show(refused, *avoided(command.record, refused), *pain_meant(refused, why, pain))
 
 
 def avoided(record: Record, trial: Trial) -> list[str]:
@@ -131,7 +133,17 @@ def avoided(record: Record, trial: Trial) -> list[str]:
         return []
     return [
         f"Pain is recorded: settings near trial {trial.number} are neither asked nor recommended "
-        f"until 'session lift {trial.number}'."
+        f"until 'session lift {trial.number} --why REASON'."
+    ]
+
+
+def pain_meant(trial: Trial, why: str, pain: bool) -> list[str]:
+    """How to say that a trial hurt, where the reason speaks of pain and nothing else does."""
+    if pain or not PAIN_WORDS.search(why):
+        return []
+    return [
+        f"Only noted: similar settings may come again. If it hurt: session veto {trial.number} "
+        "--pain --why REASON keeps them away."
     ]
 
 

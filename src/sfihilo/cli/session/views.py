@@ -47,9 +47,11 @@ def answer_words(record: Record, trial: Trial) -> str:
 
 
 def advice_tables(output: Output, record: Record, advice: Advice) -> None:
-    """The verdict, then the numbers: settings, preference, outcomes, what to be careful about."""
+    """The verdict and its cautions, then the numbers: settings, preference, outcomes."""
     space = record.space
-    output.say(*wrap(advice.verdict, line_width()), "")
+    for text in (advice.verdict, *advice.remarks):
+        output.say(*wrap(text, line_width()))
+    output.say("")
     output.table(
         "Recommended",
         ["set", "value", "unit"],
@@ -75,5 +77,4 @@ def advice_tables(output: Output, record: Record, advice: Advice) -> None:
             for name, found in advice.outcomes.items()
         ],
     )
-    for text in (reward_words(advice), *advice.remarks):
-        output.say(*wrap(text, line_width()))
+    output.say(*wrap(reward_words(advice), line_width()))

@@ -285,8 +285,8 @@ def _verdict(record: Record, policy: Policy, found: Recommendation, best: Tried 
         choice = f"Set {words}, as in trial {best.trial}, the best setting tried so far"
     else:
         choice = (
-            f"Set {words}, or {again} as in trial {best.trial}, the best setting tried so far, "
-            f"which is expected to be as good ({likely} likely that the first is preferred)"
+            f"Keep {again}, as in trial {best.trial}, the best setting tried so far: "
+            f"{words} is not expected to be better ({likely} likely preferred)"
         )
     return f"{choice}; {_evidence(found.comparisons)}."
 

@@ -27,6 +27,7 @@ from sfihilo.experiment.space.space import Space
 
 if TYPE_CHECKING:
     from sfihilo import Settings
+    from sfihilo.settings import Goal
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
@@ -41,6 +42,7 @@ class Plan:
     settings: Settings | None = None
     protocol: Protocol | None = None
     seed: int | None = None
+    goal: Goal | None = None  # goes before the goal, or the rule, of the settings
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
@@ -56,6 +58,7 @@ class PlanOptions(TypedDict, total=False):
 
     settings: Settings | None
     protocol: Protocol | None
+    goal: Goal | None
 
 
 class Lab:
@@ -125,14 +128,14 @@ class Lab:
     ) -> Session:
         """Begin a session in a space, or by a `Plan`.
 
-        `participant` is a code; who it is goes to `identify`, if anywhere. `settings` and
+        `participant` is a code; who it is goes to `identify`, if anywhere. `goal`, `settings` and
         `protocol` may be given as keywords. A seed that is not given is drawn; the record has it.
         With a `key`, repeating the call gives the session that it began; keys of `create` belong to
         the file.
         """
         plan = space if isinstance(space, Plan) else Plan(space, **options, seed=seed)
         if plan is space and (seed is not None or options):
-            raise ValueError("create: expected seed, settings and protocol within the Plan")
+            raise ValueError("create: expected seed, goal, settings and protocol within the Plan")
         seed = self._drawn_seed(key) if plan.seed is None else plan.seed
         return self._create(plan, participant, seed, session, key, actor or self.actor)
 
@@ -153,7 +156,10 @@ class Lab:
         space = plan.space
         code = participant_code(participant)
         protocol = plan.protocol or Protocol()
-        settings = _fitted(plan.settings or sfihilo.Settings(), space, protocol)
+        chosen = plan.settings or sfihilo.Settings()
+        if plan.goal is not None:
+            chosen = replace(chosen, goal=plan.goal, rule=None)
+        settings = _fitted(chosen, space, protocol)
         sfihilo.begin(settings, seed)  # what the learner would refuse must not become a session
         check_new(space)
         body = {

@@ -17,10 +17,12 @@ from sfihilo.experiment.space.space import Space
 # Factors between units that are mixed up in practice, each with the units that it is tried for and
 # the question that it raises. The first that fits is named.
 PER_KILOGRAM = re.compile(r".*((/ ?|per )kg|kg ?(\^?-1|⁻¹)).*")
+SPEED = re.compile(r".*\bm ?(/ ?s|s ?(\^?-1|⁻¹)|per s).*")
 SCALE = re.compile(r"|points?|score|/ ?10")
 ANY = re.compile(r".*", re.DOTALL)
 UNIT_FACTORS = (
     (70.0, PER_KILOGRAM, "for the whole body, not per kilogram?"),
+    (3.6, SPEED, "in km/h?"),
     (10.0, SCALE, "another scale?"),
     *(
         (factor, ANY, "another unit?")
