@@ -51,8 +51,10 @@ print(reward.preference(first[:3], second[:3]))  # probability that the first is
 
 _LIMITS = """## Limits
 
-- These people chose on paper: tickets, suppliers, amounts. Nobody wore a device, and measured
-  outcomes are noisier than printed attributes.
+- These people chose on paper: tickets, suppliers, amounts. Measured outcomes are noisier than
+  printed attributes. Three people in an exoskeleton are on the page about [the default
+  preset](default-preset.md#evidence); they had a part in choosing the prior odds.
+- The simulated people above were run with the prior odds before.
 - Confirmation people made at most 25 choices each. From 40 answers on there are only the gambles,
   whose people are development people.
 - Held-out choices are of the same kind as those seen, in a random order: tiredness and learning
@@ -119,7 +121,8 @@ def _answer(table: pd.DataFrame, kind: str) -> Iterator[str]:
     people = sum(default[cell].persons for cell in firsts)
     yield (
         "How well does the default preset predict what a real person chooses, from 5 to 20 "
-        "answers of that person alone? "
+        "answers of that person alone? (Log loss: a coin has 0.693, less is better; ECE: expected "
+        "calibration error.) "
         f"On {people} people of {len(firsts)} public data sets that "
         + ("served for confirmation" if kind == "confirmation" else "its settings were chosen on")
         + f" ({kind} people), its log loss is at most {_WITHIN} above that of a conditional "
@@ -131,7 +134,7 @@ def _answer(table: pd.DataFrame, kind: str) -> Iterator[str]:
     yield ""
     yield (
         "| set, answers | people | log loss: `default` | logit | difference (standard error) "
-        "| default before | ECE, slope | worse than a coin: `default`, logit |"
+        "| default before | ECE, slope | people worse than a coin: `default`, logit |"
     )
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for cell, row in default.items():
