@@ -300,7 +300,7 @@ def recommend(
     settings, feasible = state.settings, feasible_set(feasible)
     rng = generator(state.seed, state.round, "recommend")
     objective = Objective.of(settings.selection, state.forward, state.posterior(), rng)
-    if settings.average is not None or settings.rule_name in SEEKING:
+    if rests_on_processes(settings):
         objective = ProcessObjective(
             objective.forward, objective.reward, objective.normals, state.processes()
         )
@@ -310,6 +310,11 @@ def recommend(
         for name, other in (compare_with or {}).items()
     }
     return describe(settings.selection, objective, policy, feasible, others, comparisons)
+
+
+def rests_on_processes(settings: Settings) -> bool:
+    """Whether the advice uses the outcomes' processes rather than the paper's forward belief."""
+    return settings.average is not None or settings.rule_name in SEEKING
 
 
 def feasible_set(feasible: object) -> Feasible:

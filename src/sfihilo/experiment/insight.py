@@ -27,6 +27,7 @@ from sfihilo.experiment.space.parameter import FloatArray, Outcome
 from sfihilo.experiment.space.space import Space
 from sfihilo.feasible import Feasible
 from sfihilo.history import generator
+from sfihilo.learner import rests_on_processes
 from sfihilo.state import State
 
 POLICIES = 512
@@ -67,7 +68,7 @@ class BestRange:
 def drives(state: State, space: Space) -> tuple[Drive, ...]:
     """The outcomes in declared order; needs at least one measured trial."""
     policies = _policies(state, space)
-    reachable = np.clip(state.forward.mean(policies), 0.0, 1.0)
+    reachable = _outcomes(state, policies)
     posterior = state.posterior()
     scale = _scale(posterior.reward_samples(reachable))
     bases = reachable[:BASES]
@@ -106,13 +107,20 @@ def best_ranges(state: State, space: Space) -> tuple[BestRange, ...]:
     # Drawn beyond the cube and clipped: the best often lies on its boundary, where no draw would.
     policies = np.clip(rng.uniform(-BEYOND, 1 + BEYOND, (CANDIDATES, len(space.free))), 0.0, 1.0)
     policies = np.concatenate([policies[space.allows(policies)], _policies(state, space)])
-    reachable = np.clip(state.forward.mean(policies), 0.0, 1.0)
+    reachable = _outcomes(state, policies)
     best = np.argmax(state.posterior().reward_samples(reachable), axis=0)
     columns = space.columns(policies[best])
     return tuple(
         BestRange(name, *(float(q) for q in np.quantile(columns[name], [0.5, *INTERVAL])))
         for name in space.free
     )
+
+
+def _outcomes(state: State, policies: FloatArray) -> FloatArray:
+    """The expected outcomes of policies, by the belief that the advice rests on."""
+    if rests_on_processes(state.settings):
+        return np.clip(state.processes().at(policies, np.float64).mean, 0.0, 1.0)
+    return np.clip(state.forward.mean(policies), 0.0, 1.0)
 
 
 def _policies(state: State, space: Space) -> FloatArray:

@@ -13,7 +13,8 @@ from sfihilo.experiment import Lab, Outcome, Parameter, Session, Space, Trial
 from sfihilo.experiment.insight import answer_hits, best_ranges, drives, ranked
 from sfihilo.experiment.output import figure
 from sfihilo.experiment.output.report import report, write_report
-from sfihilo.history import Choice
+from sfihilo.forward import ForwardBelief
+from sfihilo.history import Choice, FloatArray
 from sfihilo.settings import Settings
 from tests.experiment.people import EXOSKELETON, LEAN, Person, finish, memory_folder
 
@@ -74,6 +75,20 @@ def test_best_range_contains_the_best_value(session: Session) -> None:
     torque = next(best for best in best_ranges(session.state, SPACE) if best.name == "torque")
     assert torque.low <= 42 <= torque.high
     assert abs(torque.value - 42) < 12
+
+
+def test_report_explains_by_the_belief_that_the_advice_rests_on(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The advice of the default preset uses the outcomes' processes, not the forward belief."""
+    expected = best_ranges(session.state, SPACE)
+
+    def other(belief: ForwardBelief, policies: FloatArray) -> FloatArray:
+        raise AssertionError("another belief than that of the advice")
+
+    monkeypatch.setattr(ForwardBelief, "mean", other)
+    assert best_ranges(session.state, SPACE) == expected
+    assert drives(session.state, SPACE)
 
 
 def test_the_report_has_everything_and_loads_nothing(session: Session) -> None:

@@ -157,6 +157,9 @@ def _advice(record: Record, advice: Advice, ranges: Sequence[BestRange]) -> str:
         f"<p class=verdict>{escape(advice.verdict)}</p>"
         + "".join(f"<p class=warn>{escape(text)}</p>" for text in advice.remarks)
         + _table(["parameter", "recommended", "best value, 90 %", "unit", "allowed"], rows, {1, 2})
+        + "<p>Best value: where the best setting lies under 90 % of the rewards that the answers "
+        "allow. What is recommended is the best on average over them, so that it may lie outside "
+        "while little is known.</p>"
         + "<p>The probability that this person prefers it, if asked right after both:</p>"
         + _table(["compared with", "settings", "preferred"], preferred, {2})
         + "<p>What it is expected to bring:</p>"
