@@ -142,3 +142,24 @@ def test_break_of_impossible_length_is_not_recorded(session: Session, minutes: s
     Dialogue(session, terminal, 0).run()
     assert f"error: minutes: expected 0 or more, got {minutes}" in terminal.shown
     assert session.record.number == before
+
+
+def test_enter_behind_a_number_that_comes_too_late_does_not_begin_a_walk(session: Session) -> None:
+    """The operator types an outcome one screen too late; the trial is not started by it."""
+    before = session.record.number
+    terminal = Keys("8", "5", "\n", "q")
+    Dialogue(session, terminal, 0).run()
+    assert session.record.number == before
+    assert [line for line in terminal.shown if "Enter behind a number is not taken" in line]
+    Dialogue(session, Keys("\n", "q"), 0).run()
+    assert session.record.number > before
+
+
+def test_pain_of_a_veto_is_confirmed(session: Session) -> None:
+    class Typed(Keys):
+        def line(self, prompt: str) -> str:
+            return "y" if "pain" in prompt else "knee"
+
+    terminal = Typed("v", "y", "q")
+    Dialogue(session, terminal, 0).run()
+    assert [line for line in terminal.shown if "Pain is recorded" in line]

@@ -97,7 +97,7 @@ def test_pain_told_after_the_answer_is_recorded(operator: Operator, stepped: Pat
     operator.see("it hurt")
     operator.press("x", r"Did trial 3 \(torque 12 Nm\) cause pain")
     operator.press("y\r", "Where, and how much")
-    operator.press("left knee\r", "avoided until 'lift'")
+    operator.press("left knee\r", "neither asked nor recommended")
     (veto,) = recorded(stepped)[0].painful
     assert (veto.trial, veto.why) == (3, "left knee")
 
@@ -114,7 +114,7 @@ def test_pain_of_a_trial_that_was_undone_can_be_told(operator: Operator, stepped
     operator.press("n\r", "Nothing is recorded")
     operator.press("x", "Did trial 2 .*cause pain")
     operator.press("y\r", "Where, and how much")
-    operator.press("left knee\r", "Settings near trial 2 are avoided")
+    operator.press("left knee\r", "settings near trial 2 are neither")
     (veto,) = recorded(stepped)[0].painful
     assert veto.trial == 2
 

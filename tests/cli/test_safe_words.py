@@ -98,7 +98,7 @@ def test_place_keeps_what_is_certain_and_says_so() -> None:
 def test_pain_of_a_trial_that_is_over_is_recorded_and_confirmed(command: str) -> None:
     said = " ".join(run(command, "--why", "the knee, in the evening", "--pain").split())
     assert "Pain is recorded: settings near trial 1 are neither asked nor recommended" in said
-    assert "until 'session lift 1'" in said
+    assert "until 'session lift 1 --why REASON'" in said
     (veto,) = record().painful
     assert (veto.trial, veto.why) == (1, "the knee, in the evening")
     assert record().trials[0].status == "complete"  # its data stay

@@ -6,6 +6,7 @@ done and the screen is drawn again.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sfihilo.cli.interactive.screens import (
     ANSWERS,
     END,
+    ENTER,
     KEYS,
     Action,
     Stage,
@@ -35,7 +37,7 @@ from sfihilo.cli.interactive.screens import (
 )
 from sfihilo.cli.interactive.terminal import Terminal
 from sfihilo.cli.output import Output
-from sfihilo.cli.session.operator import is_short
+from sfihilo.cli.session.operator import avoided, is_short
 from sfihilo.cli.session.steps import require_applicable
 from sfihilo.cli.session.values import parse_number
 from sfihilo.cli.session.views import advice_tables
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
 
 LINES_PER_LARGE_NUMBER, OTHER_LINES = 4, 8
 LOOK_AGAIN = 10.0  # seconds after which a screen that nobody touches is checked for a break
+NUMBER_KEYS = frozenset("0123456789.,+-")
+ENTER_BEHIND = 3.0  # seconds
 
 
 @dataclass
@@ -66,6 +70,7 @@ class Dialogue:
     walk: Walk | None = None
     shown: Record | None = None  # what the operator sees, and therefore means
     lost: bool = False  # whether outcomes that were typed last are not stored
+    number_at: float = -math.inf  # when a number was typed where none is expected
 
     def run(self) -> None:
         """The whole loop."""
@@ -133,8 +138,20 @@ class Dialogue:
         while stage == self._stage():
             key = self.terminal.key(LOOK_AGAIN)
             if key is not None:
-                return action_of(stage, key, self._meant().grades)
+                return self._meaning(stage, key, self._meant().grades)
         return None
+
+    def _meaning(self, stage: Stage, key: str, grades: int = 2) -> Action:
+        """What a key means; the Enter behind a number typed too late must not act on a walk."""
+        if key == ENTER and time.monotonic() - self.number_at < ENTER_BEHIND:
+            self.number_at = -math.inf
+            raise ValueError("Enter behind a number is not taken: press it again if it is meant")
+        try:
+            return action_of(stage, key, grades)
+        except ValueError:
+            if key in NUMBER_KEYS:
+                self.number_at = time.monotonic()
+            raise
 
     def _walked(self) -> Action:
         """Count the walk until its time is over or a key is pressed."""
@@ -153,7 +170,7 @@ class Dialogue:
             key = self.terminal.key(min(left, 1.0))
             if key is not None:
                 self.terminal.show("")
-                return action_of("walking", key)
+                return self._meaning("walking", key)
 
     def _measure(self) -> Action | None:
         """Ask for each outcome and store them; a typed key of this stage is an action instead."""
@@ -272,13 +289,13 @@ class Dialogue:
         trial = self._trial()
         why = self._text("Why are these settings refused? ")
         pain = self._yes("Because of pain? (y/n) ")
-        self.session.veto(trial, why, pain=pain)
+        self._say_avoided(self.session.veto(trial, why, pain=pain))
 
     def _abort(self) -> None:
         trial = self._trial()
         why = self._text("Why does this trial end early? ")
         pain = self._yes("Because of pain? (y/n) ")
-        self.session.abort(trial, why, pain=pain)
+        self._say_avoided(self.session.abort(trial, why, pain=pain))
 
     def _pain(self) -> None:
         """Pain that is told when the trial is over."""
@@ -286,8 +303,10 @@ class Dialogue:
         if trial is None:
             self.terminal.show("Nothing is recorded.")
             return
-        self.session.veto(trial, self._text("Where, and how much? "), pain=True)
-        self.terminal.show(f"Settings near trial {trial.number} are avoided until 'lift'.")
+        self._say_avoided(self.session.veto(trial, self._text("Where, and how much? "), pain=True))
+
+    def _say_avoided(self, trial: Trial) -> None:
+        self.terminal.show(*avoided(self.session.record, trial))
 
     def _hurt(self) -> Trial | None:
         """The last walk, if the operator says that it hurt; before it any that was undone."""
