@@ -14,7 +14,7 @@ from tests.console.browser.people import Operator, Participant
 
 Begin = Callable[..., tuple[Operator, Participant]]
 
-LONG = re.compile(r"\d\.\d{5,}")
+LONG = re.compile(r"[1-9][\d.]{7,}")
 
 
 def values(page: Page) -> list[str]:
