@@ -68,10 +68,10 @@ class AverageSettings(Checked):
     """
 
     linear: tuple[float, ...] = positives((0.5, 1.0, 2.0, 4.0))
-    linear_median: float = positive(2.0)
+    linear_median: float = positive(1.4)
     log_linear_std: float = positive(1.0)
     curved: tuple[float, ...] = not_negatives((0.0, 0.7, 2.0, 6.0, 12.0, 24.0))
-    curved_odds: tuple[float, ...] = positives((1.0, 1.0, 16.0, 4.0, 2.0, 2.0))
+    curved_odds: tuple[float, ...] = positives((1.0, 2.0, 16.0, 1.0, 1.0, 1.0))
     prior_difference: float = positive(0.28)
     prior_count: float = positive(0.1)
 
