@@ -67,7 +67,7 @@ class Serving:
 
     @property
     def log(self) -> str:
-        return self._log.read_text(encoding="utf-8")
+        return self._log.read_text(encoding="utf-8") if self._log.exists() else ""
 
     def _answers(self) -> bool:
         try:
