@@ -22,6 +22,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from sfihilo.history import FloatArray
+
 _DEVELOPED = 40  # people per study
 _SEED = 2026
 
@@ -34,23 +36,24 @@ def lottery_choices(table: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"true_response: expected f or j, got {other!r}")
     columns = {"person": table["subject"]}
     for place, option in enumerate("ab"):
-        attributes = _moments(table, option.upper())
+        outcomes, probabilities = (
+            table[[f"{letter}_{option.upper()}{place}" for place in (1, 2)]].to_numpy(float)
+            for letter in "OP"
+        )
+        attributes = moments(outcomes, probabilities)
         attributes["complex"] = table["test_part"].str[place].eq("c").astype(float)
         columns |= {f"{option}_{name}": values for name, values in attributes.items()}
     return pd.DataFrame({**columns, "answer": answer})
 
 
-def _moments(table: pd.DataFrame, option: str) -> dict[str, pd.Series]:
-    """Mean, standard deviation and skewness of a lottery's outcome."""
-    outcomes = table[[f"O_{option}1", f"O_{option}2"]].to_numpy(float)
-    probabilities = table[[f"P_{option}1", f"P_{option}2"]].to_numpy(float)
+def moments(outcomes: FloatArray, probabilities: FloatArray) -> dict[str, FloatArray]:
+    """Mean, standard deviation and skewness of each row's lottery."""
     mean = np.sum(probabilities * outcomes, axis=1)
     away = outcomes - mean[:, None]
     deviation = np.sqrt(np.sum(probabilities * away**2, axis=1))
     third = np.sum(probabilities * away**3, axis=1)
     skewness = third / np.where(deviation > 0, deviation, 1.0) ** 3
-    values = {"mean": mean, "deviation": deviation, "skewness": skewness}
-    return {name: pd.Series(value, index=table.index) for name, value in values.items()}
+    return {"mean": mean, "deviation": deviation, "skewness": skewness}
 
 
 def main(folder: Path, out: Path) -> None:

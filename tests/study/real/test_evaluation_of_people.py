@@ -161,17 +161,41 @@ def test_people_with_too_few_choices_are_refused(tmp_path: Path) -> None:
     assert "at least 7 choices" in result.stderr
 
 
+def _cells(name: str, people: str, answers: int, default: float) -> list[dict[str, object]]:
+    """Summary rows of all models in one cell, with one log loss for all but the default preset."""
+    losses = dict.fromkeys((*predictors.MODELS, *predictors.PENALISED), 0.66)
+    losses["default"] = default
+    return [
+        {"set": name, "people": people, "answers": answers, "model": model, "persons": 9}
+        | {"log_loss": loss, "log_loss_gap": loss - 0.66, "log_loss_gap_error": 0.01}
+        | {"accuracy": 0.6, "ece": 0.1, "slope": 0.7, "worse_than_coin": 0.5}
+        for model, loss in losses.items()
+    ]
+
+
 def test_page_says_which_rows_miss_the_target(tmp_path: Path) -> None:
-    lines = []
-    for model in (*predictors.MODELS, *predictors.PENALISED):
-        loss = 0.70 if model == "default" else 0.66
-        lines.append(
-            {"set": "train", "people": "development", "answers": 5, "model": model, "persons": 9}
-            | {"log_loss": loss, "log_loss_gap": loss - 0.66, "log_loss_gap_error": 0.01}
-            | {"accuracy": 0.6, "ece": 0.1, "slope": 0.7, "worse_than_coin": 0.5}
-        )
+    lines = _cells("train", "development", 5, 0.70)
     page = write_page(pd.DataFrame(lines), tmp_path, tmp_path / "page.md").read_text()
     assert "in 0 of 1 rows" in page
     assert "while logit's is not: train 5." in page
     assert "its settings were chosen on" in page
     assert "+0.040 (0.010)" in page
+    assert "nothing was chosen on" not in page
+
+
+def test_page_shows_people_that_nothing_was_chosen_on(tmp_path: Path) -> None:
+    out = tmp_path / "real"
+    for folder, rows in {
+        "lotteries": _cells("lotteries1", "all", 5, 0.65)
+        + _cells("lotteries1_others", "all", 5, 0.70),
+        "fresh": _cells("routes", "all", 40, 0.65),
+    }.items():
+        (tmp_path / folder).mkdir()
+        pd.DataFrame(rows).to_csv(tmp_path / folder / "summary.csv", index=False)
+    lines = _cells("train", "development", 5, 0.66)
+    page = write_page(pd.DataFrame(lines), out, tmp_path / "page.md").read_text()
+    assert "18 people of other public data sets" in page
+    assert "above logit's in 1 of 2 rows" in page
+    assert "| lotteries 1, 5 | 9 | 0.700 |" in page
+    assert "lotteries1" not in page  # people that the prior was chosen with
+    assert "Rows that miss it: routes 40." in page

@@ -49,15 +49,30 @@ print(reward.preference(first[:3], second[:3]))  # probability that the first is
 ```
 """
 
+_UNTOUCHED = {
+    **{f"lotteries{study}_others": f"lotteries {study}" for study in (1, 2, 3)},
+    "prospects": "prospects",
+    "routes": "routes",
+}
+_UNTOUCHED_SOURCES = """Their data, none of which are kept here:
+
+- *lotteries*: three studies of choices between two lotteries (Nie and others). 120 other people of
+  them had a part in choosing the prior. `python -m tools.lottery_choices` makes their tables.
+- *prospects*: 70 choices between two prospects of up to four amounts, described by mean, standard
+  deviation, skewness and least amount (Baillon, Bleichrodt and Spinu 2020);
+  `python -m tools.fresh_choices`.
+- *routes*: nine choices between two rail routes: time, cost, headway, changes (Axhausen and others
+  2008); `python -m tools.fresh_choices`.
+"""
+
 _LIMITS = """## Limits
 
 - These people chose on paper: tickets, suppliers, amounts. Measured outcomes are noisier than
   printed attributes. Three people in an exoskeleton are on the page about [the default
   preset](default-preset.md#evidence); they had a part in choosing the prior odds.
 - The simulated people above were run with an earlier prior.
-- Confirmation people here made at most 25 choices each, and from 40 answers on there are only the
-  gambles, whose people are development people. 287 people with 106 to 212 choices each, between
-  lotteries, are on the page about [the default preset](default-preset.md#evidence).
+- Confirmation people made at most 25 choices each. From 40 answers on there are only gambles,
+  lotteries and prospects.
 - Held-out choices are of the same kind as those seen, in a random order: tiredness and learning
   within a session are not tested.
 - Priors and penalties were chosen on development people, three times, together with simulated
@@ -97,6 +112,7 @@ def _lines(table: pd.DataFrame, out: Path, page: Path) -> Iterator[str]:
     yield ""
     yield "Bars: one standard error over people. Grey band: at most 0.01 above logit."
     yield ""
+    yield from _untouched(out.parent)
     yield _OWN
     for kind in kinds:
         yield from _everything(named[named["people"] == kind], kind)
@@ -110,8 +126,7 @@ def _lines(table: pd.DataFrame, out: Path, page: Path) -> Iterator[str]:
 
 def _answer(table: pd.DataFrame, kind: str) -> Iterator[str]:
     """What the default preset is worth on real people, in a paragraph and a small table."""
-    default, before = (_rows(table, name) for name in ("default", "before"))
-    logit = _rows(table, "logit")
+    default, logit, before = (_rows(table, name) for name in ("default", "logit", "before"))
     within = [cell for cell in default if default[cell].log_loss_gap <= _WITHIN]
     beaten = [cell for cell in default if before[cell].log_loss > default[cell].log_loss]
     above = [
@@ -132,6 +147,12 @@ def _answer(table: pd.DataFrame, kind: str) -> Iterator[str]:
         f"than a coin while logit's is not: {_cells(above)}."
     )
     yield ""
+    yield from _against_logit(table)
+
+
+def _against_logit(table: pd.DataFrame) -> Iterator[str]:
+    """The default preset beside a conditional logit, one row per cell."""
+    default, logit, before = (_rows(table, name) for name in ("default", "logit", "before"))
     yield (
         "| set, answers | people | log loss: `default` | logit | difference (standard error) "
         "| default before | ECE, slope | people worse than a coin: `default`, logit |"
@@ -147,6 +168,28 @@ def _answer(table: pd.DataFrame, kind: str) -> Iterator[str]:
             f"{logit[cell].worse_than_coin:.0%} |"
         )
     yield ""
+
+
+def _untouched(results: Path) -> Iterator[str]:
+    """Data sets whose people had no part in any choice, as far as their tables are there."""
+    paths = [path for name in ("lotteries", "fresh") if (path := results / name).is_dir()]
+    if not paths:
+        return
+    table = pd.concat([pd.read_csv(path / "summary.csv") for path in paths])
+    table = table.assign(set=table["set"].map(_UNTOUCHED)).dropna(subset="set")
+    default = _rows(table, "default")
+    people = sum(default[cell].persons for cell in _firsts(default))
+    within = [cell for cell in default if default[cell].log_loss_gap <= _WITHIN]
+    yield "## People that nothing was chosen on"
+    yield ""
+    yield (
+        f"{people} people of other public data sets, looked at once, when the priors were fixed. "
+        f"The log loss is at most {_WITHIN} above logit's in {len(within)} of {len(default)} rows."
+    )
+    yield ""
+    yield from _against_logit(table)
+    yield from _targets(default)
+    yield _UNTOUCHED_SOURCES
 
 
 def _targets(default: dict[tuple[str, int], Any]) -> Iterator[str]:
