@@ -107,10 +107,10 @@ def test_parts_hold_only_people_with_enough_choices() -> None:
     }
 
 
-def own_table(folder: Path, count: int = 9) -> Path:
+def own_table(folder: Path, count: int = 9, seed: int = 0) -> Path:
     tables = []
     for index in range(2):
-        one = person(count, seed=index)
+        one = person(count, seed=seed + index)
         columns = {
             f"{side}_{name}": values[:, place]
             for side, values in (("a", one.first), ("b", one.second))
@@ -138,6 +138,25 @@ def test_command_evaluates_an_own_table_and_goes_on_where_it_stopped(tmp_path: P
     written = pd.read_csv(tmp_path / "out" / "summary.csv")
     assert len(written) == len(rows)
     assert (tmp_path / "out" / "real_people.png").stat().st_size > 10_000
+
+
+def evaluated(table: Path, out: Path, *options: str) -> list[dict[str, Any]]:
+    """The summary rows that the command prints for a table."""
+    call = ["real", "--data", str(table), "--out", str(out), "--workers", "1", "--json", *options]
+    result = CliRunner().invoke(app, call)
+    assert result.exit_code == 0, result.output
+    rows: list[dict[str, Any]] = json.loads(result.stdout)
+    return rows
+
+
+def test_another_table_of_the_same_name_is_not_answered_with_the_first_ones(tmp_path: Path) -> None:
+    rows = []
+    for seed, folder in ((0, "one"), (7, "two")):
+        (tmp_path / folder).mkdir()
+        table = own_table(tmp_path / folder, seed=seed)
+        rows.append(evaluated(table, tmp_path / "out"))
+        assert rows[-1] == evaluated(table, tmp_path / folder)
+    assert rows[0] != rows[1]
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,12 @@ gambles from those of `hbayesdm`. Neither is ever imported: that would need Tens
 from __future__ import annotations
 
 import gzip
+import hashlib
 import importlib.metadata
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
@@ -153,6 +155,15 @@ class ChoiceData:
     def confirmation(self) -> tuple[PersonChoices, ...]:
         """All other people: evaluated once, at the end."""
         return self.people[self._first :]
+
+    @cached_property
+    def digest(self) -> str:
+        """Identifies the choices, so that those of another table of this name are not mixed in."""
+        found = hashlib.sha256(repr(self.attributes).encode())
+        for one in self.people:
+            found.update(repr((one.person, one.first.shape)).encode())
+            found.update(b"".join(part.tobytes() for part in (one.first, one.second, one.labels)))
+        return found.hexdigest()[:12]
 
     @property
     def _first(self) -> int:

@@ -39,8 +39,13 @@ class Part:
 
     @property
     def name(self) -> str:
-        """Its file's; it changes with the default preset, so that no old predictions are read."""
+        """Its file's; it changes with the default preset and with a user's own table.
+
+        So no old predictions are read, nor those of another table of the same name.
+        """
         digest = preset_digest("default")
+        if self.people == "all":
+            digest += f"-{self.data.digest}"
         return f"{self.data.name}-{self.people}-{self.answers:03d}-{self.orders}-{digest}"
 
     @property
