@@ -159,6 +159,22 @@ def test_another_table_of_the_same_name_is_not_answered_with_the_first_ones(tmp_
     assert rows[0] != rows[1]
 
 
+def test_person_with_nothing_but_same_left_to_predict_is_left_out(tmp_path: Path) -> None:
+    path = own_table(tmp_path)
+    table = pd.read_csv(path)
+    table["answer"] = table["answer"].where(table["person"] == 1, 0)
+    table.to_csv(path, index=False)
+    rows = evaluated(path, tmp_path / "out")
+    assert {row["persons"] for row in rows} == {1}
+    assert all(np.isfinite(row["log_loss"]) for row in rows)
+    table.assign(answer="same").to_csv(path, index=False)
+    call = ["real", "--data", str(path), "--out", str(tmp_path / "none"), "--workers", "1"]
+    result = CliRunner().invoke(app, call)
+    assert result.exit_code == 2
+    assert "answers: expected some other than same to predict, got none" in result.stderr
+    assert not list((tmp_path / "none").glob("**/*.parquet"))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from sfihilo.history import IntArray
 from sfihilo.study.people.real_choices import ChoiceData, PersonChoices
 from sfihilo.study.real.predictors import MODELS, PENALISED
 from sfihilo.study.run.description import preset_digest
@@ -74,12 +75,15 @@ def predict_all(
     with Engine(workers=workers).start() as executor:
         for part in todo:
             path = folder / f"{part.name}.parquet"
+            work = [
+                (person, part.answers, order, part.people == "development")
+                for person in part.persons
+                for order in range(part.orders)
+                if len(_split(person, part.answers, order)[1])
+            ]
+            if not work:
+                continue
             if not path.exists():
-                work = [
-                    (person, part.answers, order, part.people == "development")
-                    for person in part.persons
-                    for order in range(part.orders)
-                ]
                 rows = []
                 for done, table in enumerate(
                     executor.map(_predict, *zip(*work, strict=True), chunksize=_CHUNK), start=1
@@ -90,7 +94,16 @@ def predict_all(
             table = pd.read_parquet(path)
             labels = {"set": part.data.name, "people": part.people, "answers": part.answers}
             tables.append(table.assign(**labels))
+    if not tables:
+        raise ValueError("answers: expected some other than same to predict, got none")
     return pd.concat(tables, ignore_index=True)
+
+
+def _split(person: PersonChoices, answers: int, order: int) -> tuple[IntArray, IntArray]:
+    """Rows that a model sees, and rows to predict: what "same" should be predicted is undefined."""
+    rows = np.random.default_rng([_SEED, order, len(person)]).permutation(len(person))
+    seen, new = rows[:answers], rows[answers:]
+    return seen, new[person.labels[new] != 0]
 
 
 def _predict(person: PersonChoices, answers: int, order: int, penalised: bool) -> pd.DataFrame:
@@ -101,9 +114,7 @@ def _predict(person: PersonChoices, answers: int, order: int, penalised: bool) -
 def _predictions(
     person: PersonChoices, answers: int, order: int, penalised: bool
 ) -> Iterator[pd.DataFrame]:
-    rows = np.random.default_rng([_SEED, order, len(person)]).permutation(len(person))
-    seen, new = rows[:answers], rows[answers:]
-    new = new[person.labels[new] != 0]  # what "same" should be predicted is not defined
+    seen, new = _split(person, answers, order)
     known = PersonChoices(
         person.person, person.first[seen], person.second[seen], person.labels[seen]
     )
