@@ -58,6 +58,22 @@ def test_own_table_reads_answers_in_each_spelling(tmp_path: Path, answers: list[
 
 
 @pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["007", "7", "007", "7"], ["007", "7"]),
+        (["NA", "null", "NA", "null"], ["NA", "null"]),
+        (["eva ", "ben", " eva", "ben"], ["eva", "ben"]),
+        (["1.50", "1e3", "1.50", "1e3"], ["1.50", "1e3"]),
+    ],
+)
+def test_people_are_told_apart_by_the_text_of_their_names(
+    tmp_path: Path, names: list[str], found: list[str]
+) -> None:
+    data = real_choices.own_table(written(tmp_path, TABLE.assign(person=names)))
+    assert [(one.person, len(one)) for one in data.people] == [(name, 2) for name in found]
+
+
+@pytest.mark.parametrize(
     ("table", "message"),
     [
         (TABLE.drop(columns="b_speed"), "expected the columns person, answer, and a_<name>"),
@@ -67,7 +83,8 @@ def test_own_table_reads_answers_in_each_spelling(tmp_path: Path, answers: list[
         (TABLE.assign(answer="c"), "row 1, answer: expected one of a, b, same"),
         (TABLE.assign(a_speed=["1", "fast", "3", "4"]), "row 2, a_speed: expected a finite"),
         (TABLE.assign(a_speed=[1, 2, np.inf, 4]), "row 3, a_speed: expected a finite"),
-        (TABLE.assign(person=["eva", None, "eva", "ben"]), "expected a person in every row"),
+        (TABLE.assign(person=["eva", None, "eva", "ben"]), "row 2: expected a person in every row"),
+        (TABLE.assign(person=["eva", "ben", " ", "ben"]), "row 3: expected a person in every row"),
     ],
 )
 def test_own_table_that_cannot_be_read_says_where(

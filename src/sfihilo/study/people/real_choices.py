@@ -275,7 +275,7 @@ def own_table(path: Path) -> ChoiceData:
     """
     if not path.is_file():
         raise ValueError(f"--data: expected a file, got {path}")
-    table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    table = _read(path)
     names = tuple(column[2:] for column in table.columns if str(column).startswith("a_"))
     needed = ["person", "answer", *(f"b_{name}" for name in names)]
     missing = [column for column in needed if column not in table.columns]
@@ -286,11 +286,22 @@ def own_table(path: Path) -> ChoiceData:
         )
     if not len(table):
         raise ValueError(f"{path.name}: expected at least one choice, got none")
-    if table["person"].isna().any():
-        raise ValueError(f"{path.name}: expected a person in every row, got an empty cell")
+    people = table["person"].astype(str).str.strip()
+    nobody = np.flatnonzero(table["person"].isna() | (people == ""))
+    if nobody.size:
+        raise ValueError(
+            f"{path.name}, row {nobody[0] + 1}: expected a person in every row, got an empty cell"
+        )
     first, second = (_numbers(path, table[[f"{side}_{name}" for name in names]]) for side in "ab")
     labels = _labels(path, table["answer"])
-    return _scaled(path.stem, names, table["person"], first, second, labels)
+    return _scaled(path.stem, names, people, first, second, labels)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    # A person is a text: 007 is not 7, and NA may be somebody.
+    return pd.read_csv(path, dtype={"person": str}, keep_default_na=False, na_values=[""])
 
 
 def _numbers(path: Path, table: pd.DataFrame) -> FloatArray:
