@@ -276,10 +276,11 @@ def own_table(path: Path) -> ChoiceData:
     if not path.is_file():
         raise ValueError(f"--data: expected a file, got {path}")
     table = _read(path)
-    names = tuple(column[2:] for column in table.columns if str(column).startswith("a_"))
-    needed = ["person", "answer", *(f"b_{name}" for name in names)]
-    missing = [column for column in needed if column not in table.columns]
-    if not names or missing:
+    names, others = (
+        tuple(column[2:] for column in table.columns if str(column).startswith(f"{side}_"))
+        for side in "ab"
+    )
+    if not names or set(names) != set(others) or not {"person", "answer"} <= set(table.columns):
         raise ValueError(
             f"{path.name}: expected the columns person, answer, and a_<name> and b_<name> for each "
             f"attribute, got {', '.join(map(str, table.columns))}"
@@ -298,20 +299,39 @@ def own_table(path: Path) -> ChoiceData:
 
 
 def _read(path: Path) -> pd.DataFrame:
-    if path.suffix == ".parquet":
-        return pd.read_parquet(path)
-    # A person is a text: 007 is not 7, and NA may be somebody.
-    return pd.read_csv(path, dtype={"person": str}, keep_default_na=False, na_values=[""])
+    try:
+        if path.suffix.lower() == ".parquet":
+            return pd.read_parquet(path)
+        # A person is a text: 007 is not 7, and NA may be somebody.
+        table = pd.read_csv(path, dtype={"person": str}, keep_default_na=False, na_values=[""])
+        header = pd.read_csv(path, header=None, nrows=1, dtype=str).loc[0].dropna()
+    except ValueError as error:
+        raise ValueError(
+            f"{path.name}: expected a table, CSV in UTF-8 with commas or Parquet, "
+            f"got one that cannot be read: {str(error).strip()}"
+        ) from error
+    # pandas would give the second one another name, and take the cell too many as a row's name.
+    if header.duplicated().any():
+        twice = header[header.duplicated()].iloc[0]
+        raise ValueError(f"{path.name}: expected every column once, got {twice} twice")
+    if len(table) and not isinstance(table.index, pd.RangeIndex):
+        raise ValueError(
+            f"{path.name}: expected {len(header)} cells in every row, as in the header, got more"
+        )
+    return table
 
 
 def _numbers(path: Path, table: pd.DataFrame) -> FloatArray:
     numbers = table.apply(pd.to_numeric, errors="coerce")
-    wrong = ~np.isfinite(numbers.to_numpy(float))
+    empty = table.isna().to_numpy()  # a date that is missing would be a number
+    wrong = empty | ~np.isfinite(numbers.to_numpy(float, na_value=np.nan))
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
+        value = table.iloc[row, column]
+        shown = f"{value!r}" if isinstance(value, str) else f"{value}"
         raise ValueError(
             f"{path.name}, row {row + 1}, {table.columns[column]}: expected a finite number, "
-            f"got {table.iloc[row, column]!r}"
+            f"got {'an empty cell' if empty[row, column] else shown}"
         )
     return np.asarray(numbers.to_numpy(float))
 
