@@ -87,6 +87,7 @@ def test_people_are_told_apart_by_the_text_of_their_names(
             TABLE.assign(a_speed=[1, 2, np.inf, 4]),
             "row 3, a_speed: expected a finite number, got inf",
         ),
+        (TABLE.assign(a_speed=-1.7e308, b_speed=1.7e308), "speed: expected a range below"),
         (TABLE.assign(a_speed=[1, None, 3, 4]), "row 2, a_speed: .* got an empty cell"),
         (TABLE.assign(person=["eva", None, "eva", "ben"]), "row 2: expected a person in every row"),
         (TABLE.assign(person=["eva", "ben", " ", "ben"]), "row 3: expected a person in every row"),

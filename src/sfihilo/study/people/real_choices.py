@@ -361,7 +361,16 @@ def _scaled(
     """The data set with every attribute scaled to [0, 1] by its range."""
     both = np.concatenate([first, second])
     low, high = both.min(axis=0), both.max(axis=0)
-    width = np.where(high > low, high - low, 1.0)
+    with np.errstate(over="ignore"):
+        width = high - low
+    endless = np.flatnonzero(~np.isfinite(width))
+    if endless.size:
+        place = endless[0]
+        raise ValueError(
+            f"{name}, {attributes[place]}: expected a range below 1.8e308, "
+            f"got {low[place]:g} to {high[place]:g}"
+        )
+    width = np.where(width > 0, width, 1.0)
     rows_of: dict[str, list[int]] = {}
     for row, person in enumerate(people):
         rows_of.setdefault(str(person), []).append(row)
