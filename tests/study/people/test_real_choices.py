@@ -82,6 +82,8 @@ def test_people_are_told_apart_by_the_text_of_their_names(
         (TABLE[["person", "answer"]], "expected the columns"),
         (TABLE.iloc[:0], "expected at least one choice"),
         (TABLE.assign(answer="c"), "row 1, answer: expected one of a, b, same"),
+        (TABLE.assign(answer=[1, 0, 0, 1]), "answer: expected -1 where b was chosen"),
+        (TABLE.assign(answer=[1.0, 0.0, 0.0, 1.0]), "answer: expected -1 where b was chosen"),
         (TABLE.assign(a_speed=["1", "fast", "3", "4"]), "row 2, a_speed: expected a finite"),
         (
             TABLE.assign(a_speed=[1, 2, np.inf, 4]),

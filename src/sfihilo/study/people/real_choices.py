@@ -337,7 +337,7 @@ def _numbers(path: Path, table: pd.DataFrame) -> FloatArray:
 
 
 def _labels(path: Path, answers: pd.Series) -> FloatArray:
-    labels = []
+    labels, spellings = [], set()
     for row, answer in enumerate(answers, start=1):
         text = f"{answer:g}" if isinstance(answer, float) else str(answer).strip().lower()
         if text not in _LABELS:
@@ -346,6 +346,12 @@ def _labels(path: Path, answers: pd.Series) -> FloatArray:
                 f"got {answer!r}"
             )
         labels.append(_LABELS[text])
+        spellings.add(text)
+    if spellings == {"1", "0"}:
+        raise ValueError(
+            f"{path.name}, answer: expected -1 where b was chosen, and 0 only for same, "
+            "got 1 and 0 alone; if 0 is b, write -1, and if it is same, write a and same"
+        )
     return np.array(labels)
 
 
