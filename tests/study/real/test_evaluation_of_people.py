@@ -175,6 +175,28 @@ def test_person_with_nothing_but_same_left_to_predict_is_left_out(tmp_path: Path
     assert not list((tmp_path / "none").glob("**/*.parquet"))
 
 
+@pytest.mark.parametrize("name", ["2024.csv", "007.csv", "NA.csv", "None.csv"])
+def test_table_may_have_any_name(tmp_path: Path, name: str) -> None:
+    table = own_table(tmp_path).rename(tmp_path / name)
+    evaluated(table, tmp_path / "out")
+    rows = evaluated(table, tmp_path / "out")
+    written = pd.read_csv(tmp_path / "out" / "summary.csv", dtype=str, keep_default_na=False)
+    assert written["set"].tolist() == [table.stem] * len(rows)
+
+
+@pytest.mark.parametrize("name", ["summary.csv", "people.csv.gz"])
+@pytest.mark.parametrize("content", [b"", b"x", b"x\n1,2\n", b"\x1f\x8b\x08\x00"])
+def test_damaged_results_are_refused_by_name(tmp_path: Path, name: str, content: bytes) -> None:
+    call = ["real", "--data", str(own_table(tmp_path)), "--out", str(tmp_path), "--workers", "1"]
+    (tmp_path / name).write_bytes(content)
+    result = CliRunner().invoke(app, call)
+    assert result.exit_code == 2
+    assert f"{name}: expected a table of an earlier run" in result.stderr
+    assert (tmp_path / name).read_bytes() == content
+    assert not (tmp_path / "real_people.png").exists()
+    assert (tmp_path / "summary.csv").exists() == (name == "summary.csv")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
