@@ -16,6 +16,7 @@ from sfihilo.study.real import predictors
 from sfihilo.study.real.person_measures import by_person, summary
 from sfihilo.study.real.predictions import parts
 from sfihilo.study.real.real_people_page import write_page
+from sfihilo.study.run.folder_lock import only_run
 
 
 def person(count: int, name: str = "eva", seed: int = 0) -> PersonChoices:
@@ -130,7 +131,7 @@ def test_command_evaluates_an_own_table_and_goes_on_where_it_stopped(tmp_path: P
     rows = json.loads(first.stdout)
     assert {row["model"] for row in rows} == set(predictors.MODELS)
     assert {(row["answers"], row["persons"]) for row in rows} == {(5, 2)}
-    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "units").iterdir()}
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("units/*.parquet")}
     again = CliRunner().invoke(app, call)
     assert again.exit_code == 0, again.output
     assert "conditional logit" in again.stdout
@@ -208,6 +209,23 @@ def test_command_that_cannot_run_says_why(options: list[str], message: str) -> N
     result = CliRunner().invoke(app, ["real", *options])
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_folder_that_cannot_be_filled_is_refused_before_anything_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def computed(*args: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("sfihilo.study.real.predictions.predict_all", computed)
+    call = ["real", "--data", str(own_table(tmp_path)), "--out", str(tmp_path / "out")]
+    with only_run(tmp_path / "out" / "units"):
+        result = CliRunner().invoke(app, call)
+    assert result.exit_code == 2
+    assert "is filling" in result.stderr
+    result = CliRunner().invoke(app, [*call[:-1], str(tmp_path / "mine.csv")])
+    assert result.exit_code == 2
+    assert "mine.csv" in result.stderr
 
 
 def test_people_with_too_few_choices_are_refused(tmp_path: Path) -> None:
