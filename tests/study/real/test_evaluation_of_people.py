@@ -1,6 +1,9 @@
 """The evaluation of real people: baselines, measures and the command."""
 
 import json
+import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from sfihilo.cli.study.app import app
 from sfihilo.study.people.real_choices import ChoiceData, PersonChoices
 from sfihilo.study.real import predictors
 from sfihilo.study.real.person_measures import by_person, summary
-from sfihilo.study.real.predictions import parts
+from sfihilo.study.real.predictions import parts, predict_all
 from sfihilo.study.real.real_people_page import write_page
 from sfihilo.study.run.folder_lock import only_run
 
@@ -174,6 +177,20 @@ def test_person_with_nothing_but_same_left_to_predict_is_left_out(tmp_path: Path
     assert result.exit_code == 2
     assert "answers: expected some other than same to predict, got none" in result.stderr
     assert not list((tmp_path / "none").glob("**/*.parquet"))
+
+
+def test_interrupted_run_ends_without_a_traceback_of_its_workers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def interrupt(name: str, done: int, count: int) -> None:
+        if done == 1:  # while the next one is waited for
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    data = ChoiceData("mine", ("x", "y"), tuple(person(7, f"p{index}") for index in range(60)))
+    with pytest.raises(KeyboardInterrupt):
+        predict_all(parts(data, "all", 1), tmp_path, 1, interrupt)
+    assert caplog.records == []
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["2024.csv", "007.csv", "NA.csv", "None.csv"])

@@ -26,7 +26,6 @@ People = Literal["development", "confirmation", "all"]
 ANSWERS = (5, 8, 10, 18, 20, 40, 80, 140)
 _LEAST_LEFT = 2  # choices to predict
 _SEED = 19
-_CHUNK = 8  # tasks per message to a worker
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,10 @@ def predict_all(
                 continue
             if not path.exists():
                 rows = []
-                for done, table in enumerate(
-                    executor.map(_predict, *zip(*work, strict=True), chunksize=_CHUNK), start=1
-                ):
-                    rows.append(table)
+                # Not by map: it would cancel, when interrupted, what the executor ends itself.
+                tasks = [executor.submit(_predict, *task) for task in work]
+                for done, task in enumerate(tasks, start=1):
+                    rows.append(task.result())
                     note(part.name, done, len(work))
                 write_atomically(path, pd.concat(rows).to_parquet(index=False))
             table = pd.read_parquet(path)
