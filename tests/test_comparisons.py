@@ -59,6 +59,53 @@ def test_no_comparisons_leave_the_prior() -> None:
         assert reward.preference(*some) == pytest.approx(np.full(4, 0.5), abs=0.1)
 
 
+PRESETS = [Settings(), replace(Settings(), average=None), Settings.paper()]
+
+
+@pytest.mark.parametrize("settings", PRESETS, ids=["average", "before", "paper"])
+def test_reward_takes_outcomes_of_any_number_type(settings: Settings) -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.uniform(size=(2, 6, 2))
+    reward = reward_from_comparisons(first, second, [1, -1, 0, 1, 1, -1], settings)
+    one, other = np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([[0.0, 1.0], [1.0, 1.0]])
+    for kind in (int, bool, list):
+        some, others = (
+            part.tolist() if kind is list else part.astype(kind) for part in (one, other)
+        )
+        assert (reward.preference(some, others) == reward.preference(one, other)).all()
+        assert (reward.better(some, others) == reward.better(one, other)).all()
+        assert (reward.mean_reward(some) == reward.mean_reward(one)).all()
+        assert (reward.reward_samples(some) == reward.reward_samples(one)).all()
+    single = reward.reward_samples(one.astype(np.float32))
+    assert single.dtype == np.float32
+
+
+@pytest.mark.parametrize("settings", PRESETS, ids=["average", "before", "paper"])
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        ([[0.2, np.nan]], "outcomes: expected finite numbers"),
+        ([[0.2, np.inf]], "outcomes: expected finite numbers"),
+        ([[0.2, None]], "outcomes: expected finite numbers"),
+        ([["0.2", "0.3"]], "outcomes: expected finite numbers"),
+        ([0.2, 0.3], r"outcomes: expected rows with .* got shape \(2,\)"),
+        ([[0.2, 0.3, 0.4]], r"got shape \(1, 3\)|size 2 is different|size 4 is different"),
+    ],
+)
+def test_reward_of_no_outcomes_is_refused(
+    settings: Settings, outcome: list[object], message: str
+) -> None:
+    reward = reward_from_comparisons([[0.2, 0.3]], [[0.4, 0.1]], ["first"], settings)
+    wrong, right = np.array(outcome), np.array([[0.4, 0.1]])
+    for predict in (reward.preference, reward.better):
+        for pair in ((wrong, right), (right, wrong)):
+            with pytest.raises(ValueError, match=message):
+                predict(*pair)
+    for predict_one in (reward.mean_reward, reward.reward_samples):
+        with pytest.raises(ValueError, match=message):
+            predict_one(wrong)
+
+
 @pytest.mark.parametrize(
     ("first", "second", "answers", "message"),
     [
@@ -66,6 +113,17 @@ def test_no_comparisons_leave_the_prior() -> None:
         ([[float("nan")]], [[0.2]], ["first"], "first: expected finite numbers"),
         ([0.2], [0.3], ["first"], "first: expected one row per comparison"),
         ([["x"]], [[0.2]], ["first"], "first: expected rows of numbers"),
+        ([[0.2, 0.1]], [[0.2, np.inf]], ["first"], "second: .* got inf in row 0, column 1"),
+        (np.ma.masked_less([[0.2]], 0.5), [[0.2]], ["first"], "first: .* got nan in row 0"),
+        ([["x"] * 999], [[0.2]], ["first"], "first: expected rows of numbers, got .{,99}$"),
+        ([[0.2]], [[0.3]], [True], "answers: expected first, second, same, 1, -1 or 0, got True"),
+        ([[0.2]], [[0.3]], np.array([False]), "answers: expected first, second, same"),
+        ([[0.2]], [[0.3]], [[1]], "answers: expected first, second, same"),
+        ([[0.2]], [[0.3]], np.ones((1, 1)), "answers: expected first, second, same"),
+        ([[0.2]], [[0.3]], [float("nan")], "answers: expected first, second, same"),
+        ([[0.2]], [[0.3]], 1, "answers: expected one for each comparison, got 1"),
+        ([[0.2]], [[0.3]], np.array(1), "answers: expected one for each comparison"),
+        ([[0.2]], [[0.3]], None, "answers: expected one for each comparison, got None"),
         ([[0.2]], [[0.3]], ["left"], "answers: expected first, second, same"),
         ([[0.2]], [[0.3]], ["first", "second"], "expected as many rows"),
         ([[0.2]], [[0.3, 0.1]], ["first"], "expected as many rows"),

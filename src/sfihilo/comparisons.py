@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from reprlib import repr as shortened
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,12 +56,12 @@ def reward_from_comparisons(
         True
     """
     ones, others = _outcomes(first, "first"), _outcomes(second, "second")
-    if ones.shape != others.shape or len(answers) != len(ones):
+    labels = _labels(answers)
+    if ones.shape != others.shape or len(labels) != len(ones):
         raise ValueError(
             "comparisons: expected as many rows in first, second and answers, "
-            f"got shapes {ones.shape}, {others.shape} and {len(answers)} answers"
+            f"got shapes {ones.shape}, {others.shape} and {len(labels)} answers"
         )
-    labels = np.array([_label(answer) for answer in answers])
     features = _features(settings.inverse, ones.shape[1], seed)
     belief = inv.begin(settings.inverse, features)
     rows = inv.difference(features, ones, others)
@@ -88,20 +89,35 @@ def _features(settings: InverseSettings, outcome_dim: int, seed: int) -> Feature
 
 def _outcomes(values: ArrayLike, name: str) -> FloatArray:
     try:
-        outcomes = np.array(values, dtype=float)
+        outcomes = np.array(np.ma.filled(values, np.nan), dtype=float)  # masked: missing
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: expected rows of numbers, got {values!r}") from error
+        raise ValueError(f"{name}: expected rows of numbers, got {shortened(values)}") from error
     if outcomes.ndim != 2 or not outcomes.shape[1]:
         raise ValueError(
             f"{name}: expected one row per comparison and one column per measure, "
             f"got shape {outcomes.shape}"
         )
-    if not ((outcomes >= 0) & (outcomes <= 1)).all():
-        raise ValueError(f"{name}: expected finite numbers in [0, 1], got others")
+    wrong = np.argwhere(~((outcomes >= 0) & (outcomes <= 1)))
+    if len(wrong):
+        row, column = wrong[0]
+        raise ValueError(
+            f"{name}: expected finite numbers in [0, 1], "
+            f"got {outcomes[row, column]} in row {row}, column {column}"
+        )
     return outcomes
 
 
+def _labels(answers: Sequence[str | float] | FloatArray) -> FloatArray:
+    try:
+        each = list(answers)
+    except TypeError as error:
+        raise ValueError(f"answers: expected one for each comparison, got {answers!r}") from error
+    return np.array([_label(answer) for answer in each], dtype=float)
+
+
 def _label(answer: object) -> float:
-    if answer not in _LABELS:
+    # False would pass for 0, which is "same".
+    truth = isinstance(answer, bool | np.bool_)
+    if truth or not isinstance(answer, Hashable) or answer not in _LABELS:
         raise ValueError(f"answers: expected first, second, same, 1, -1 or 0, got {answer!r}")
     return _LABELS[answer]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import log_expit, ndtr
+from scipy.special import expit, log_expit, logsumexp, ndtr, softmax
 
 from sfihilo import Response, Settings, State, ask, begin, load, save, tell
 from sfihilo import inverse as inv
@@ -98,6 +98,35 @@ def test_linear_people_are_predicted_better_than_by_the_curved_part_alone() -> N
         losses[name] = -np.log(np.where(labels[held] > 0, right, 1 - right)).mean()
     assert losses["both"] < losses["curved"]
     assert losses["both"] < np.log(2)
+
+
+@pytest.mark.parametrize("answers", [[1] * 3, [1] * 20, [1] * 200, [1] * 49 + [-1], [1, 0] * 5])
+@np.errstate(under="ignore")  # most of the line has no mass
+def test_one_pair_compared_again_and_again_is_close_to_exact_integration(
+    answers: list[int],
+) -> None:
+    """All margins are one number, so its posterior is an integral over a line."""
+    first, second = np.tile([0.8], (len(answers), 1)), np.tile([0.3], (len(answers), 1))
+    labels = np.array(answers, dtype=float)
+    average = learned(first, second, labels)
+    difference = (average.features(first[:1]) - average.features(second[:1]))[0]
+    nodes = np.linspace(-10, 10, 20_001)
+    settings = AverageSettings()
+    evidence, right, weight = [], [], []
+    for linear in settings.linear:
+        for curved, odds in zip(settings.curved, settings.curved_odds, strict=True):
+            amplitudes = np.append(linear * np.sqrt(3), np.full(len(difference) - 1, curved))
+            margin = nodes * np.linalg.norm(amplitudes * difference)
+            log = -0.5 * nodes**2 + np.sum(labels > 0) * log_expit(margin)
+            log += np.sum(labels < 0) * log_expit(-margin)
+            log -= np.sum(labels == 0) * np.logaddexp(np.logaddexp(margin / 2, -margin / 2), 0)
+            evidence.append(logsumexp(log))
+            right.append(np.exp(log - evidence[-1]) @ expit(margin))
+            away = np.log(linear / settings.linear_median) / settings.log_linear_std
+            weight.append(evidence[-1] + np.log(odds) - 0.5 * away**2)
+    exact = softmax(weight)
+    assert average.preference(first[:1], second[:1]) == pytest.approx(exact @ right, abs=0.01)
+    assert max(average.probabilities) == pytest.approx(exact.max(), abs=0.03)
 
 
 @pytest.mark.parametrize(

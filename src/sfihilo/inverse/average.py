@@ -46,7 +46,7 @@ from sfihilo.checks import Checked, not_negatives, positive, positives
 from sfihilo.forward.factor import add_to_diagonal, explained_by, inverse_cholesky
 from sfihilo.history import FloatArray
 from sfihilo.inverse.belief import InverseBelief, InverseSettings
-from sfihilo.inverse.features import CombinedFeatures
+from sfihilo.inverse.features import CombinedFeatures, outcome_rows
 from sfihilo.inverse.likelihood import Answers, evidence_correction
 from sfihilo.inverse.posterior import LOGISTIC_STD
 from sfihilo.inverse.variational import VariationalFit, variational_fit
@@ -141,11 +141,12 @@ class RewardAverage:
 
     def mean_reward(self, outcomes: FloatArray) -> FloatArray:
         """bar r(phi), in logits."""
-        return self.features.reward(outcomes, self.mean_weights)
+        return self.features.reward(self._rows(outcomes), self.mean_weights)
 
     def reward_samples(self, outcomes: FloatArray) -> FloatArray:
         """r(phi) of every sample, (n, S)."""
-        return self.features(outcomes) @ self.weights.T.astype(outcomes.dtype)
+        features = self.features(self._rows(outcomes))
+        return features @ self.weights.T.astype(features.dtype)
 
     def preference(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """The probability of the answer that the first outcome is preferred."""
@@ -156,12 +157,15 @@ class RewardAverage:
         return self._mixed(first, second, [component.unseen for component in self.components])
 
     def _mixed(self, first: FloatArray, second: FloatArray, noise: list[float]) -> FloatArray:
-        differences = self.features(first) - self.features(second)
+        differences = self.features(self._rows(first)) - self.features(self._rows(second))
         mixed = np.zeros(len(differences))
         for component, variance in zip(self.components, noise, strict=True):
             mean, spread = component.margins(differences)
             mixed += component.probability * scipy.special.ndtr(mean / np.sqrt(spread + variance))
         return mixed
+
+    def _rows(self, outcomes: FloatArray) -> FloatArray:
+        return outcome_rows(outcomes, len(self.features.scales))
 
 
 def reward_average(

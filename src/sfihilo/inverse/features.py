@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sfihilo.forward.kernel import rbf
 from sfihilo.history import FloatArray
@@ -23,6 +24,24 @@ from sfihilo.history import FloatArray
 _LANDMARK_STD = 0.2
 # Directions with less than this share of a landmark's variance are below single precision's noise.
 _LEAST_VARIANCE = 1e-4
+
+
+def outcome_rows(outcomes: ArrayLike, dimension: int | None = None) -> FloatArray:
+    """The outcomes that a reward is asked about as finite floats; single precision stays."""
+    rows = np.asarray(outcomes)
+    if rows.dtype.kind in "biu":
+        rows = rows.astype(float)
+    if rows.dtype.kind != "f":
+        raise ValueError(f"outcomes: expected finite numbers, got type {rows.dtype}")
+    if rows.ndim != 2 or rows.shape[1] != (dimension or rows.shape[1]):
+        columns = "one column" if dimension is None else f"{dimension} columns, one"
+        raise ValueError(
+            f"outcomes: expected rows with {columns} per measure, got shape {rows.shape}"
+        )
+    wrong = rows[~np.isfinite(rows)]
+    if wrong.size:
+        raise ValueError(f"outcomes: expected finite numbers, got {wrong[0]}")
+    return rows
 
 
 class FeatureMap(Protocol):

@@ -21,7 +21,7 @@ import scipy
 
 from sfihilo.history import FloatArray
 from sfihilo.inverse.belief import InverseBelief, difference
-from sfihilo.inverse.features import FeatureMap
+from sfihilo.inverse.features import FeatureMap, outcome_rows
 from sfihilo.inverse.laplace import LARGEST_LOG_SHARPNESS
 
 # The logistic function is closest to a normal distribution function of this standard deviation.
@@ -121,17 +121,16 @@ class RewardPosterior:
 
     def mean_reward(self, outcomes: FloatArray) -> FloatArray:
         """bar r(phi), the posterior mean: linear in w, hence the reward of the mean weights."""
-        return self.features.reward(outcomes, self.mean_weights)
+        return self.features.reward(outcome_rows(outcomes), self.mean_weights)
 
     def reward_samples(self, outcomes: FloatArray) -> FloatArray:
         """r_w(phi) of every sample, (n, S)."""
-        return self.features(outcomes) @ self.weights.T.astype(
-            outcomes.dtype
-        )  # eq:rff_reward_model
+        features = self.features(outcome_rows(outcomes))
+        return features @ self.weights.T.astype(features.dtype)  # eq:rff_reward_model
 
     def preference(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """q(+1): the probability of the answer that the first outcome is preferred."""
-        differences = difference(self.features, first, second)
+        differences = self._differences(first, second)
         if self.closed_form:
             mean, variance = self.margins(differences)
             return np.asarray(
@@ -143,8 +142,11 @@ class RewardPosterior:
 
     def better(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """The probability that the first outcome truly has the larger reward, answers aside."""
-        mean, variance = self.margins(difference(self.features, first, second))
+        mean, variance = self.margins(self._differences(first, second))
         return np.asarray(scipy.special.ndtr(mean / np.sqrt(variance + self.unseen)), dtype=float)
+
+    def _differences(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        return difference(self.features, outcome_rows(first), outcome_rows(second))
 
 
 def reward_posterior(belief: InverseBelief, rng: np.random.Generator) -> RewardPosterior:

@@ -1,6 +1,9 @@
 """The evaluation of real people: baselines, measures and the command."""
 
 import json
+import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,9 @@ from sfihilo.cli.study.app import app
 from sfihilo.study.people.real_choices import ChoiceData, PersonChoices
 from sfihilo.study.real import predictors
 from sfihilo.study.real.person_measures import by_person, summary
-from sfihilo.study.real.predictions import parts
+from sfihilo.study.real.predictions import parts, predict_all
 from sfihilo.study.real.real_people_page import write_page
+from sfihilo.study.run.folder_lock import only_run
 
 
 def person(count: int, name: str = "eva", seed: int = 0) -> PersonChoices:
@@ -107,10 +111,10 @@ def test_parts_hold_only_people_with_enough_choices() -> None:
     }
 
 
-def own_table(folder: Path, count: int = 9) -> Path:
+def own_table(folder: Path, count: int = 9, seed: int = 0) -> Path:
     tables = []
     for index in range(2):
-        one = person(count, seed=index)
+        one = person(count, seed=seed + index)
         columns = {
             f"{side}_{name}": values[:, place]
             for side, values in (("a", one.first), ("b", one.second))
@@ -130,7 +134,7 @@ def test_command_evaluates_an_own_table_and_goes_on_where_it_stopped(tmp_path: P
     rows = json.loads(first.stdout)
     assert {row["model"] for row in rows} == set(predictors.MODELS)
     assert {(row["answers"], row["persons"]) for row in rows} == {(5, 2)}
-    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "units").iterdir()}
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("units/*.parquet")}
     again = CliRunner().invoke(app, call)
     assert again.exit_code == 0, again.output
     assert "conditional logit" in again.stdout
@@ -138,6 +142,77 @@ def test_command_evaluates_an_own_table_and_goes_on_where_it_stopped(tmp_path: P
     written = pd.read_csv(tmp_path / "out" / "summary.csv")
     assert len(written) == len(rows)
     assert (tmp_path / "out" / "real_people.png").stat().st_size > 10_000
+
+
+def evaluated(table: Path, out: Path, *options: str) -> list[dict[str, Any]]:
+    """The summary rows that the command prints for a table."""
+    call = ["real", "--data", str(table), "--out", str(out), "--workers", "1", "--json", *options]
+    result = CliRunner().invoke(app, call)
+    assert result.exit_code == 0, result.output
+    rows: list[dict[str, Any]] = json.loads(result.stdout)
+    return rows
+
+
+def test_another_table_of_the_same_name_is_not_answered_with_the_first_ones(tmp_path: Path) -> None:
+    rows = []
+    for seed, folder in ((0, "one"), (7, "two")):
+        (tmp_path / folder).mkdir()
+        table = own_table(tmp_path / folder, seed=seed)
+        rows.append(evaluated(table, tmp_path / "out"))
+        assert rows[-1] == evaluated(table, tmp_path / folder)
+    assert rows[0] != rows[1]
+
+
+def test_person_with_nothing_but_same_left_to_predict_is_left_out(tmp_path: Path) -> None:
+    path = own_table(tmp_path)
+    table = pd.read_csv(path)
+    table["answer"] = table["answer"].where(table["person"] == 1, 0)
+    table.to_csv(path, index=False)
+    rows = evaluated(path, tmp_path / "out")
+    assert {row["persons"] for row in rows} == {1}
+    assert all(np.isfinite(row["log_loss"]) for row in rows)
+    table.assign(answer="same").to_csv(path, index=False)
+    call = ["real", "--data", str(path), "--out", str(tmp_path / "none"), "--workers", "1"]
+    result = CliRunner().invoke(app, call)
+    assert result.exit_code == 2
+    assert "answers: expected some other than same to predict, got none" in result.stderr
+    assert not list((tmp_path / "none").glob("**/*.parquet"))
+
+
+def test_interrupted_run_ends_without_a_traceback_of_its_workers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def interrupt(name: str, done: int, count: int) -> None:
+        if done == 1:  # while the next one is waited for
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    data = ChoiceData("mine", ("x", "y"), tuple(person(7, f"p{index}") for index in range(60)))
+    with pytest.raises(KeyboardInterrupt):
+        predict_all(parts(data, "all", 1), tmp_path, 1, interrupt)
+    assert caplog.records == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["2024.csv", "007.csv", "NA.csv", "None.csv"])
+def test_table_may_have_any_name(tmp_path: Path, name: str) -> None:
+    table = own_table(tmp_path).rename(tmp_path / name)
+    evaluated(table, tmp_path / "out")
+    rows = evaluated(table, tmp_path / "out")
+    written = pd.read_csv(tmp_path / "out" / "summary.csv", dtype=str, keep_default_na=False)
+    assert written["set"].tolist() == [table.stem] * len(rows)
+
+
+@pytest.mark.parametrize("name", ["summary.csv", "people.csv.gz"])
+@pytest.mark.parametrize("content", [b"", b"x", b"x\n1,2\n", b"\x1f\x8b\x08\x00"])
+def test_damaged_results_are_refused_by_name(tmp_path: Path, name: str, content: bytes) -> None:
+    call = ["real", "--data", str(own_table(tmp_path)), "--out", str(tmp_path), "--workers", "1"]
+    (tmp_path / name).write_bytes(content)
+    result = CliRunner().invoke(app, call)
+    assert result.exit_code == 2
+    assert f"{name}: expected a table of an earlier run" in result.stderr
+    assert (tmp_path / name).read_bytes() == content
+    assert not (tmp_path / "real_people.png").exists()
+    assert (tmp_path / "summary.csv").exists() == (name == "summary.csv")
 
 
 @pytest.mark.parametrize(
@@ -151,6 +226,23 @@ def test_command_that_cannot_run_says_why(options: list[str], message: str) -> N
     result = CliRunner().invoke(app, ["real", *options])
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_folder_that_cannot_be_filled_is_refused_before_anything_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def computed(*args: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("sfihilo.study.real.predictions.predict_all", computed)
+    call = ["real", "--data", str(own_table(tmp_path)), "--out", str(tmp_path / "out")]
+    with only_run(tmp_path / "out" / "units"):
+        result = CliRunner().invoke(app, call)
+    assert result.exit_code == 2
+    assert "is filling" in result.stderr
+    result = CliRunner().invoke(app, [*call[:-1], str(tmp_path / "mine.csv")])
+    assert result.exit_code == 2
+    assert "mine.csv" in result.stderr
 
 
 def test_people_with_too_few_choices_are_refused(tmp_path: Path) -> None:

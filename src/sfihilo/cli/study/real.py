@@ -48,6 +48,7 @@ def real(
     """Predict held-out choices of real people, each person learned alone."""
     from sfihilo.study.real import publish
     from sfihilo.study.real.predictions import parts, predict_all
+    from sfihilo.study.run.folder_lock import only_run
 
     def note(name: str, done: int, count: int) -> None:
         if not as_json and (done == count or done % 100 == 0):
@@ -61,9 +62,10 @@ def real(
         ]
         if not todo:
             raise ValueError("people: expected somebody with at least 7 choices, got nobody")
-        predictions = predict_all(todo, out / "units", workers, note)
-        table = publish.update(predictions, out)
-        written = publish.write(out, page)
+        with only_run(out / "units"):  # also finds out whether it can be written to
+            predictions = predict_all(todo, out / "units", workers, note)
+            table = publish.update(predictions, out)
+            written = publish.write(out, page)
     if as_json:
         typer.echo(json.dumps(json.loads(table.to_json(orient="records")), indent=1))
         return

@@ -16,10 +16,12 @@ gambles from those of `hbayesdm`. Neither is ever imported: that would need Tens
 from __future__ import annotations
 
 import gzip
+import hashlib
 import importlib.metadata
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 
@@ -154,6 +156,15 @@ class ChoiceData:
         """All other people: evaluated once, at the end."""
         return self.people[self._first :]
 
+    @cached_property
+    def digest(self) -> str:
+        """Identifies the choices, so that those of another table of this name are not mixed in."""
+        found = hashlib.sha256(repr(self.attributes).encode())
+        for one in self.people:
+            found.update(repr((one.person, one.first.shape)).encode())
+            found.update(b"".join(part.tobytes() for part in (one.first, one.second, one.labels)))
+        return found.hexdigest()[:12]
+
     @property
     def _first(self) -> int:
         return len(self.people) // 3 if self.developed is None else self.developed
@@ -264,38 +275,69 @@ def own_table(path: Path) -> ChoiceData:
     """
     if not path.is_file():
         raise ValueError(f"--data: expected a file, got {path}")
-    table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
-    names = tuple(column[2:] for column in table.columns if str(column).startswith("a_"))
-    needed = ["person", "answer", *(f"b_{name}" for name in names)]
-    missing = [column for column in needed if column not in table.columns]
-    if not names or missing:
+    table = _read(path)
+    names, others = (
+        tuple(column[2:] for column in table.columns if str(column).startswith(f"{side}_"))
+        for side in "ab"
+    )
+    if not names or set(names) != set(others) or not {"person", "answer"} <= set(table.columns):
         raise ValueError(
             f"{path.name}: expected the columns person, answer, and a_<name> and b_<name> for each "
             f"attribute, got {', '.join(map(str, table.columns))}"
         )
     if not len(table):
         raise ValueError(f"{path.name}: expected at least one choice, got none")
-    if table["person"].isna().any():
-        raise ValueError(f"{path.name}: expected a person in every row, got an empty cell")
+    people = table["person"].astype(str).str.strip()
+    nobody = np.flatnonzero(table["person"].isna() | (people == ""))
+    if nobody.size:
+        raise ValueError(
+            f"{path.name}, row {nobody[0] + 1}: expected a person in every row, got an empty cell"
+        )
     first, second = (_numbers(path, table[[f"{side}_{name}" for name in names]]) for side in "ab")
     labels = _labels(path, table["answer"])
-    return _scaled(path.stem, names, table["person"], first, second, labels)
+    return _scaled(path.stem, names, people, first, second, labels)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    try:
+        if path.suffix.lower() == ".parquet":
+            return pd.read_parquet(path)
+        # A person is a text: 007 is not 7, and NA may be somebody.
+        table = pd.read_csv(path, dtype={"person": str}, keep_default_na=False, na_values=[""])
+        header = pd.read_csv(path, header=None, nrows=1, dtype=str).loc[0].dropna()
+    except ValueError as error:
+        raise ValueError(
+            f"{path.name}: expected a table, CSV in UTF-8 with commas or Parquet, "
+            f"got one that cannot be read: {str(error).strip()}"
+        ) from error
+    # pandas would give the second one another name, and take the cell too many as a row's name.
+    if header.duplicated().any():
+        twice = header[header.duplicated()].iloc[0]
+        raise ValueError(f"{path.name}: expected every column once, got {twice} twice")
+    if len(table) and not isinstance(table.index, pd.RangeIndex):
+        raise ValueError(
+            f"{path.name}: expected {len(header)} cells in every row, as in the header, got more"
+        )
+    return table
 
 
 def _numbers(path: Path, table: pd.DataFrame) -> FloatArray:
     numbers = table.apply(pd.to_numeric, errors="coerce")
-    wrong = ~np.isfinite(numbers.to_numpy(float))
+    empty = table.isna().to_numpy()  # a date that is missing would be a number
+    wrong = empty | ~np.isfinite(numbers.to_numpy(float, na_value=np.nan))
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
+        value = table.iloc[row, column]
+        shown = f"{value!r}" if isinstance(value, str) else f"{value}"
         raise ValueError(
             f"{path.name}, row {row + 1}, {table.columns[column]}: expected a finite number, "
-            f"got {table.iloc[row, column]!r}"
+            f"got {'an empty cell' if empty[row, column] else shown}"
         )
     return np.asarray(numbers.to_numpy(float))
 
 
 def _labels(path: Path, answers: pd.Series) -> FloatArray:
-    labels = []
+    labels, spellings = [], set()
     for row, answer in enumerate(answers, start=1):
         text = f"{answer:g}" if isinstance(answer, float) else str(answer).strip().lower()
         if text not in _LABELS:
@@ -304,6 +346,12 @@ def _labels(path: Path, answers: pd.Series) -> FloatArray:
                 f"got {answer!r}"
             )
         labels.append(_LABELS[text])
+        spellings.add(text)
+    if spellings == {"1", "0"}:
+        raise ValueError(
+            f"{path.name}, answer: expected -1 where b was chosen, and 0 only for same, "
+            "got 1 and 0 alone; if 0 is b, write -1, and if it is same, write a and same"
+        )
     return np.array(labels)
 
 
@@ -319,7 +367,16 @@ def _scaled(
     """The data set with every attribute scaled to [0, 1] by its range."""
     both = np.concatenate([first, second])
     low, high = both.min(axis=0), both.max(axis=0)
-    width = np.where(high > low, high - low, 1.0)
+    with np.errstate(over="ignore"):
+        width = high - low
+    endless = np.flatnonzero(~np.isfinite(width))
+    if endless.size:
+        place = endless[0]
+        raise ValueError(
+            f"{name}, {attributes[place]}: expected a range below 1.8e308, "
+            f"got {low[place]:g} to {high[place]:g}"
+        )
+    width = np.where(width > 0, width, 1.0)
     rows_of: dict[str, list[int]] = {}
     for row, person in enumerate(people):
         rows_of.setdefault(str(person), []).append(row)

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from sfihilo.history import IntArray
 from sfihilo.study.people.real_choices import ChoiceData, PersonChoices
 from sfihilo.study.real.predictors import MODELS, PENALISED
 from sfihilo.study.run.description import preset_digest
@@ -25,7 +26,6 @@ People = Literal["development", "confirmation", "all"]
 ANSWERS = (5, 8, 10, 18, 20, 40, 80, 140)
 _LEAST_LEFT = 2  # choices to predict
 _SEED = 19
-_CHUNK = 8  # tasks per message to a worker
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,13 @@ class Part:
 
     @property
     def name(self) -> str:
-        """Its file's; it changes with the default preset, so that no old predictions are read."""
+        """Its file's; it changes with the default preset and with a user's own table.
+
+        So no old predictions are read, nor those of another table of the same name.
+        """
         digest = preset_digest("default")
+        if self.people == "all":
+            digest += f"-{self.data.digest}"
         return f"{self.data.name}-{self.people}-{self.answers:03d}-{self.orders}-{digest}"
 
     @property
@@ -69,23 +74,35 @@ def predict_all(
     with Engine(workers=workers).start() as executor:
         for part in todo:
             path = folder / f"{part.name}.parquet"
+            work = [
+                (person, part.answers, order, part.people == "development")
+                for person in part.persons
+                for order in range(part.orders)
+                if len(_split(person, part.answers, order)[1])
+            ]
+            if not work:
+                continue
             if not path.exists():
-                work = [
-                    (person, part.answers, order, part.people == "development")
-                    for person in part.persons
-                    for order in range(part.orders)
-                ]
                 rows = []
-                for done, table in enumerate(
-                    executor.map(_predict, *zip(*work, strict=True), chunksize=_CHUNK), start=1
-                ):
-                    rows.append(table)
+                # Not by map: it would cancel, when interrupted, what the executor ends itself.
+                tasks = [executor.submit(_predict, *task) for task in work]
+                for done, task in enumerate(tasks, start=1):
+                    rows.append(task.result())
                     note(part.name, done, len(work))
                 write_atomically(path, pd.concat(rows).to_parquet(index=False))
             table = pd.read_parquet(path)
             labels = {"set": part.data.name, "people": part.people, "answers": part.answers}
             tables.append(table.assign(**labels))
+    if not tables:
+        raise ValueError("answers: expected some other than same to predict, got none")
     return pd.concat(tables, ignore_index=True)
+
+
+def _split(person: PersonChoices, answers: int, order: int) -> tuple[IntArray, IntArray]:
+    """Rows that a model sees, and rows to predict: what "same" should be predicted is undefined."""
+    rows = np.random.default_rng([_SEED, order, len(person)]).permutation(len(person))
+    seen, new = rows[:answers], rows[answers:]
+    return seen, new[person.labels[new] != 0]
 
 
 def _predict(person: PersonChoices, answers: int, order: int, penalised: bool) -> pd.DataFrame:
@@ -96,9 +113,7 @@ def _predict(person: PersonChoices, answers: int, order: int, penalised: bool) -
 def _predictions(
     person: PersonChoices, answers: int, order: int, penalised: bool
 ) -> Iterator[pd.DataFrame]:
-    rows = np.random.default_rng([_SEED, order, len(person)]).permutation(len(person))
-    seen, new = rows[:answers], rows[answers:]
-    new = new[person.labels[new] != 0]  # what "same" should be predicted is not defined
+    seen, new = _split(person, answers, order)
     known = PersonChoices(
         person.person, person.first[seen], person.second[seen], person.labels[seen]
     )

@@ -32,8 +32,10 @@ sfihilo study real --data choices.csv --out results-own
 
 runs the same evaluation on a table with one row per choice (CSV or Parquet): `person`; `a_<name>`
 and `b_<name>` for each attribute of the two options; and `answer`: `a`, `b` or `same` (or 1, -1
-and 0; or `previous`, `new` and `same`, where a is the previous trial). Attributes are scaled by
-their range over the table. Everybody with at least 7 choices is used.
+and 0, which is `same`; or `previous`, `new` and `same`, where a is the previous trial). Attributes
+are scaled by their range over the table. Everybody with at least 7 choices is used, except where
+only `same` is left to predict. A folder holds the results of several tables; one of the same file
+name replaces those before.
 
 One person's reward from such a table, without the loop:
 
