@@ -81,10 +81,11 @@ def lifelike_section(results: Path) -> Iterator[str]:
     users = sorted(set(rows["users"]))
     yield (
         f"{users[0] if len(users) == 1 else f'{users[0]} to {users[-1]}'} simulated people in each "
-        "row (d = 8); each preset's own rule asks. Per cell: the default preset; the one before; "
-        "the paper's; and in brackets the paired difference of the first two with its standard "
-        f"error. Significantly worse than the one before (paired t-test at {_LEVEL:.0%}, not "
-        f"corrected for the number of rows): {_worse(rows)}."
+        "row (d = 8). The default preset and the one before predict from the same queries, those "
+        "of the default rule; the paper's preset asks by its own. Per cell: the default preset; "
+        "the one before; the paper's; and in brackets the paired difference of the first two with "
+        "its standard error. Significantly worse than the one before (paired t-test at "
+        f"{_LEVEL:.0%}, not corrected for the number of rows): {_worse(rows)}."
     )
     yield ""
     yield "| people, queries | users | " + " | ".join(MEASURES.values()) + " |"

@@ -72,7 +72,6 @@ _LIMITS = """## Limits
 - These people chose on paper: tickets, suppliers, amounts. Measured outcomes are noisier than
   printed attributes. Three people in an exoskeleton are on the page about [the default
   preset](default-preset.md#evidence); they had a part in choosing the prior odds.
-- The simulated people above were run with an earlier prior.
 - Confirmation people made at most 25 choices each. From 40 answers on there are only gambles,
   lotteries and prospects.
 - Held-out choices are of the same kind as those seen, in a random order: tiredness and learning
@@ -139,7 +138,8 @@ def _answer(table: pd.DataFrame, kind: str) -> Iterator[str]:
     yield (
         "How well does the default preset predict what a real person chooses, from 5 to 20 "
         "answers of that person alone? (Log loss: a coin has 0.693, less is better; ECE: expected "
-        "calibration error.) "
+        "calibration error; slope: the factor on the predicted log-odds that would give the least "
+        "log loss, below 1 where predictions are too sure.) "
         f"On {people} people of {len(firsts)} public data sets that "
         + ("served for confirmation" if kind == "confirmation" else "its settings were chosen on")
         + f" ({kind} people), its log loss is at most {_WITHIN} above that of a conditional "
@@ -152,20 +152,22 @@ def _answer(table: pd.DataFrame, kind: str) -> Iterator[str]:
     yield from _against_logit(table)
 
 
-def _against_logit(table: pd.DataFrame) -> Iterator[str]:
-    """The default preset beside a conditional logit, one row per cell."""
-    default, logit, before = (_rows(table, name) for name in ("default", "logit", "before"))
+def _against_logit(table: pd.DataFrame, others: tuple[str, ...] = ("before",)) -> Iterator[str]:
+    """The default preset beside a conditional logit and other models, one row per cell."""
+    default, logit = (_rows(table, name) for name in ("default", "logit"))
+    beside = {WORDS[name]: _rows(table, name) for name in others}
     yield (
-        "| set, answers | people | log loss: `default` | logit | difference (standard error) "
-        "| default before | ECE, slope | people worse than a coin: `default`, logit |"
+        "| set, answers | people | log loss: `default` | logit | difference (standard error) | "
+        + " | ".join(beside)
+        + " | ECE, slope | people worse than a coin: `default`, logit |"
     )
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "| --- |" + " --- |" * (6 + len(beside))
     for cell, row in default.items():
+        losses = " | ".join(f"{rows[cell].log_loss:.3f}" for rows in beside.values())
         yield (
             f"| {cell[0]}, {cell[1]} | {row.persons} | {row.log_loss:.3f} | "
             f"{logit[cell].log_loss:.3f} "
-            f"| {_signed(row.log_loss_gap)} ({row.log_loss_gap_error:.3f}) | "
-            f"{before[cell].log_loss:.3f} "
+            f"| {_signed(row.log_loss_gap)} ({row.log_loss_gap_error:.3f}) | {losses} "
             f"| {row.ece:.1%}, {row.slope:.2f} | {row.worse_than_coin:.0%}, "
             f"{logit[cell].worse_than_coin:.0%} |"
         )
@@ -189,7 +191,7 @@ def _untouched(results: Path) -> Iterator[str]:
         f"The log loss is at most {_WITHIN} above logit's in {len(within)} of {len(default)} rows."
     )
     yield ""
-    yield from _against_logit(table)
+    yield from _against_logit(table, ("before", "paper", "linear"))
     yield from _targets(default)
     yield _UNTOUCHED_SOURCES
 
