@@ -1,6 +1,7 @@
 """The reward from a plain table, against the loop told the same comparisons."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,3 +133,18 @@ def test_reward_of_no_outcomes_is_refused(
 def test_wrong_tables_are_refused(first: list, second: list, answers: list, message: str) -> None:  # type: ignore[type-arg]
     with pytest.raises(ValueError, match=message):
         reward_from_comparisons(first, second, answers)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"settings": "paper"}, "settings: expected Settings"),
+        ({"settings": None}, "settings: expected Settings"),
+        ({"seed": 1.5}, "seed: expected a whole number from 0, got 1.5"),
+        ({"seed": None}, "seed: expected a whole number from 0, got None"),
+        ({"seed": -1}, "seed: expected a whole number from 0, got -1"),
+    ],
+)
+def test_other_settings_and_seeds_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        reward_from_comparisons([[0.1]], [[0.2]], ["first"], **changes)

@@ -16,7 +16,7 @@ from sfihilo.inverse import InverseSettings, Reward
 from sfihilo.inverse.features import FeatureMap
 from sfihilo.inverse.likelihood import ungraded_bounds
 from sfihilo.refit import sharpness_due_at
-from sfihilo.settings import Settings
+from sfihilo.settings import Settings, checked_seed, checked_settings
 from sfihilo.state import checked_floats
 
 _LABELS: dict[object, float] = {"first": 1.0, "second": -1.0, "same": 0.0, 1: 1.0, -1: -1.0, 0: 0.0}
@@ -44,7 +44,8 @@ def reward_from_comparisons(
         A `Reward`: `preference` and `better` predict comparisons, `mean_reward` ranks outcomes.
 
     Raises:
-        ValueError: outcomes are not finite numbers in [0, 1], or an answer is unknown.
+        ValueError: outcomes are not finite numbers in [0, 1], an answer is unknown, these are no
+            settings, or the seed is not a whole number from 0.
 
     Example:
         >>> import numpy as np
@@ -55,6 +56,7 @@ def reward_from_comparisons(
         >>> bool(reward.preference(np.array([[0.9, 0.5]]), np.array([[0.1, 0.5]]))[0] > 0.5)
         True
     """
+    settings, seed = checked_settings(settings), checked_seed(seed)
     ones, others = _outcomes(first, "first"), _outcomes(second, "second")
     labels = _labels(answers)
     if ones.shape != others.shape or len(labels) != len(ones):

@@ -36,7 +36,7 @@ from sfihilo.querying import random as random_policy
 from sfihilo.querying import rule as named_rule
 from sfihilo.recommendation import NothingLearnedError, Recommendation, describe
 from sfihilo.refit import fitted_forward, is_checkpoint, reselected, sharpness_is_due
-from sfihilo.settings import Goal, Settings
+from sfihilo.settings import Goal, Settings, checked_seed, checked_settings
 from sfihilo.state import State, checked_floats
 
 WHOLE_CUBE = Feasible()
@@ -62,16 +62,15 @@ def begin(settings: Settings, seed: int) -> State:
         A frozen `State` of round 0.
 
     Raises:
-        ValueError: the seed is not a whole number from 0, or the rule is unknown.
+        ValueError: these are no settings, the seed is not a whole number from 0, or the rule is
+            unknown.
 
     Example:
         >>> from sfihilo import Settings, begin
         >>> begin(Settings(policy_dim=2, outcome_dim=3), seed=0).round
         0
     """
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f"seed: expected a whole number from 0, got {seed!r}")
-    seed = int(seed)
+    settings, seed = checked_settings(settings), checked_seed(seed)
     if settings.recency.variant != "unweighted":
         require_search()
     keep_freed_arrays()

@@ -182,6 +182,20 @@ def own_rule(preset: str, goal: Goal) -> str:
     return "boundary_lookahead" if preset == "paper" else "global_pairs"
 
 
+def checked_settings(settings: object) -> Settings:
+    """The settings that a caller gave; the name of a preset, say, is refused."""
+    if not isinstance(settings, Settings):
+        raise ValueError(f"settings: expected Settings(...), got {settings!r}")
+    return settings
+
+
+def checked_seed(seed: object) -> int:
+    """The seed that a caller gave, as a plain number."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
+        raise ValueError(f"seed: expected a whole number from 0, got {seed!r}")
+    return int(seed)
+
+
 @functools.cache
 def _tables() -> dict[str, type[Checked]]:
     """The fields of Settings that are settings themselves."""

@@ -220,6 +220,7 @@ def test_damaged_results_are_refused_by_name(tmp_path: Path, name: str, content:
     [
         (["--sets", "gaits"], "expected some of train, electricity, money"),
         (["--data", "none.csv"], "expected a file"),
+        (["--data", "own.csv", "--page", "page.md"], "--page: expected none together with --data"),
     ],
 )
 def test_command_that_cannot_run_says_why(options: list[str], message: str) -> None:

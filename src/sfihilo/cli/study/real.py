@@ -57,7 +57,7 @@ def real(
     with errors():
         todo = [
             part
-            for chosen in _chosen(data, sets)
+            for chosen in _chosen(data, sets, page)
             for part in parts(chosen, "all" if data is not None else people.value, orders)
         ]
         if not todo:
@@ -74,11 +74,12 @@ def real(
         typer.echo(str(path), err=True)
 
 
-def _chosen(data: Path | None, sets: str | None) -> list[ChoiceData]:
+def _chosen(data: Path | None, sets: str | None, page: Path | None) -> list[ChoiceData]:
     """The data sets asked for: a user's own table, or some of the known ones."""
     if data is not None:
-        if sets is not None:
-            raise ValueError("--sets: expected none together with --data, got both")
+        for option, value in (("--sets", sets), ("--page", page)):
+            if value is not None:
+                raise ValueError(f"{option}: expected none together with --data, got both")
         return [own_table(data)]
     names = sets.split(",") if sets else list(REAL_SETS)
     unknown = [name for name in names if name not in REAL_SETS]
