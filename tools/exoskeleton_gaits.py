@@ -22,7 +22,7 @@ import numpy as np
 import scipy
 
 from sfihilo.history import FloatArray
-from sfihilo.study.people.real_choices import PersonChoices
+from sfihilo.study.people.choice_data import PersonChoices
 from sfihilo.study.real.predictors import MODELS, WORDS, Model
 
 

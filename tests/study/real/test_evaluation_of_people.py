@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 from scipy.optimize import minimize
 from typer.testing import CliRunner
 
+from sfihilo import Settings
 from sfihilo.cli.study.app import app
-from sfihilo.study.people.real_choices import ChoiceData, PersonChoices
-from sfihilo.study.real import predictors
+from sfihilo.history import FloatArray
+from sfihilo.study.people.choice_data import ChoiceData, PersonChoices
+from sfihilo.study.real import predictions, predictors
 from sfihilo.study.real.person_measures import by_person, summary
 from sfihilo.study.real.predictions import parts, predict_all
 from sfihilo.study.real.real_people_page import write_page
@@ -82,6 +85,7 @@ def test_summary_pairs_people_and_counts_those_worse_than_a_coin() -> None:
             "set": "mine",
             "people": "all",
             "answers": 5,
+            "orders": 1,
             "model": ["logit"] * 3 + ["default"] * 3,
             "person": ["eva", "eva", "ben"] * 2,
             "predicted": [0.8, 0.5, 0.3, 0.9, 0.6, 0.2],
@@ -95,7 +99,8 @@ def test_summary_pairs_people_and_counts_those_worse_than_a_coin() -> None:
     gaps = [-np.log([0.9, 0.4]).mean() + np.log([0.8, 0.5]).mean(), np.log(0.3) - np.log(0.2)]
     assert row["log_loss_gap"] == pytest.approx(np.mean(gaps))
     assert row["log_loss_gap_error"] == pytest.approx(np.std(gaps, ddof=1) / np.sqrt(2))
-    assert row["worse_than_coin"] == 0.5  # ben
+    assert row["worse_than_coin"] == 0.5  # ben, who is so for logit too
+    assert row["worse_while_logit_is_not"] == 0
     assert row["persons"] == 2
 
 
@@ -109,6 +114,62 @@ def test_parts_hold_only_people_with_enough_choices() -> None:
         18: ["ben"],
         20: ["ben"],
     }
+
+
+def recorded(name: str, count: int, seed: int) -> tuple[list[PersonChoices], pd.DataFrame]:
+    """What a model was given to learn from, and all predictions, of one person in three orders."""
+    given: list[PersonChoices] = []
+
+    def model(known: PersonChoices, first: FloatArray, second: FloatArray) -> FloatArray:
+        given.append(known)
+        return np.full(len(first), 0.5)
+
+    data = ChoiceData("mine", ("x", "y"), (person(count, name, seed),))
+    tables = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predictions, "PREDICTED", {"recorder": model})
+        for order in range(3):
+            tables.append(predictions._predict(data.people[0], 5, order))
+    return given, pd.concat(tables)
+
+
+def test_no_choice_that_was_learned_from_is_predicted() -> None:
+    everything = person(12, "eva", 4)
+    given, table = recorded("eva", 12, 4)
+    for order, known in enumerate(given):
+        seen = [np.flatnonzero((everything.first == row).all(axis=1))[0] for row in known.first]
+        left = np.setdiff1d(np.arange(12), seen)
+        assert len(set(seen)) == 5
+        assert known.labels.tolist() == everything.labels[seen].tolist()
+        held_out = table[table["order"] == order]["label"]
+        assert sorted(held_out) == sorted(everything.labels[left])
+        assert len(held_out) == 7
+
+
+def test_everybody_has_other_orders_also_of_the_same_questions() -> None:
+    """Or the luck of one draw of questions would be that of all people."""
+    first = [
+        tuple(map(tuple, known.first)) for name in "abcde" for known in recorded(name, 12, 4)[0]
+    ]
+    assert len(set(first)) == 15
+    again = [tuple(map(tuple, known.first)) for known in recorded("a", 12, 4)[0]]
+    assert again == first[:3]
+
+
+def test_stored_predictions_are_not_used_for_other_models_or_choices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def of(seed: int = 0, orders: int = 1) -> str:
+        people = tuple(person(9, f"p{index}", seed) for index in range(3))
+        return parts(ChoiceData("mine", ("x", "y"), people), "development", orders)[0].name
+
+    names = {of(), of(seed=1), of(orders=2)}
+    assert of() in names
+    monkeypatch.setitem(predictors.PREDICTED, "logit", partial(predictors.logit, penalty=100.0))
+    names.add(of())
+    monkeypatch.setitem(predictors.PREDICTED, "paper", partial(predictors.learned, Settings()))
+    names.add(of())
+    assert len(names) == 5
 
 
 def own_table(folder: Path, count: int = 9, seed: int = 0) -> Path:
@@ -132,7 +193,7 @@ def test_command_evaluates_an_own_table_and_goes_on_where_it_stopped(tmp_path: P
     first = CliRunner().invoke(app, [*call, "--json"])
     assert first.exit_code == 0, first.output
     rows = json.loads(first.stdout)
-    assert {row["model"] for row in rows} == set(predictors.MODELS)
+    assert {row["model"] for row in rows} == set(predictors.PREDICTED)
     assert {(row["answers"], row["persons"]) for row in rows} == {(5, 2)}
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("units/*.parquet")}
     again = CliRunner().invoke(app, call)
@@ -221,6 +282,8 @@ def test_damaged_results_are_refused_by_name(tmp_path: Path, name: str, content:
         (["--sets", "gaits"], "expected some of train, electricity, money"),
         (["--data", "none.csv"], "expected a file"),
         (["--data", "own.csv", "--page", "page.md"], "--page: expected none together with --data"),
+        (["--data", "own.csv", "--people", "development"], "--people: expected none together with"),
+        (["--sets", "money,money"], "--sets: expected every set once, got money,money"),
     ],
 )
 def test_command_that_cannot_run_says_why(options: list[str], message: str) -> None:
@@ -260,6 +323,7 @@ def _cells(name: str, people: str, answers: int, default: float) -> list[dict[st
     losses["default"] = default
     return [
         {"set": name, "people": people, "answers": answers, "model": model, "persons": 9}
+        | {"orders": 5, "worse_while_logit_is_not": 0.1}
         | {"log_loss": loss, "log_loss_gap": loss - 0.66, "log_loss_gap_error": 0.01}
         | {"accuracy": 0.6, "ece": 0.1, "slope": 0.7, "worse_than_coin": 0.5}
         for model, loss in losses.items()

@@ -11,7 +11,17 @@ import typer
 
 from sfihilo.cli.output import errors
 from sfihilo.cli.study.options import JsonOption
-from sfihilo.study.people.real_choices import REAL_SETS, ChoiceData, own_table
+from sfihilo.study.people.choice_data import ChoiceData
+from sfihilo.study.people.own_table import own_table
+from sfihilo.study.people.real_choices import ALL_DEVELOPED, REAL_SETS
+from sfihilo.study.real.predictions import (
+    LEAST_CHOICES,
+    ORDERS,
+    Part,
+    People,
+    parts,
+    predict_all,
+)
 
 
 class PeopleName(StrEnum):
@@ -34,10 +44,15 @@ def real(
         typer.Option(help=f"Data sets, by commas; by default {','.join(REAL_SETS)}."),
     ] = None,
     people: Annotated[
-        PeopleName,
-        typer.Option(help="The third that everything was chosen on, or the others."),
-    ] = PeopleName.development,
-    orders: Annotated[int, typer.Option(min=1, help="Random orders of a person's choices.")] = 1,
+        PeopleName | None,
+        typer.Option(
+            help="Of the named sets: the third that everything was chosen on, which is the "
+            "default, or the others."
+        ),
+    ] = None,
+    orders: Annotated[
+        int, typer.Option(min=1, help="Random orders of each person's choices.")
+    ] = ORDERS,
     workers: Annotated[int | None, typer.Option(min=1, help="People at once.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("results/real"),
     page: Annotated[
@@ -47,7 +62,6 @@ def real(
 ) -> None:
     """Predict held-out choices of real people, each person learned alone."""
     from sfihilo.study.real import publish
-    from sfihilo.study.real.predictions import parts, predict_all
     from sfihilo.study.run.folder_lock import only_run
 
     def note(name: str, done: int, count: int) -> None:
@@ -55,13 +69,7 @@ def real(
             typer.echo(f"{name}: {done} of {count}", err=True)
 
     with errors():
-        todo = [
-            part
-            for chosen in _chosen(data, sets, page)
-            for part in parts(chosen, "all" if data is not None else people.value, orders)
-        ]
-        if not todo:
-            raise ValueError("people: expected somebody with at least 7 choices, got nobody")
+        todo = _parts(data, sets, people, page, orders)
         with only_run(out / "units"):  # also finds out whether it can be written to
             predictions = predict_all(todo, out / "units", workers, note)
             table = publish.update(predictions, out)
@@ -74,15 +82,33 @@ def real(
         typer.echo(str(path), err=True)
 
 
-def _chosen(data: Path | None, sets: str | None, page: Path | None) -> list[ChoiceData]:
-    """The data sets asked for: a user's own table, or some of the known ones."""
+def _parts(
+    data: Path | None, sets: str | None, people: PeopleName | None, page: Path | None, orders: int
+) -> list[Part]:
+    """What the options ask for: a user's own table, or people of some of the known sets."""
     if data is not None:
-        for option, value in (("--sets", sets), ("--page", page)):
+        for option, value in (("--sets", sets), ("--people", people), ("--page", page)):
             if value is not None:
                 raise ValueError(f"{option}: expected none together with --data, got both")
-        return [own_table(data)]
+        return _anybody(own_table(data), "all", orders)
     names = sets.split(",") if sets else list(REAL_SETS)
     unknown = [name for name in names if name not in REAL_SETS]
     if unknown:
         raise ValueError(f"--sets: expected some of {', '.join(REAL_SETS)}, got {unknown[0]!r}")
-    return [REAL_SETS[name]() for name in names]
+    if len(set(names)) < len(names):
+        raise ValueError(f"--sets: expected every set once, got {sets}")
+    kind: People = "confirmation" if people is PeopleName.confirmation else "development"
+    if sets is None and kind == "confirmation":  # everybody of the others is for development
+        names = [name for name in names if name not in ALL_DEVELOPED]
+    return [part for name in names for part in _anybody(REAL_SETS[name](), kind, orders)]
+
+
+def _anybody(chosen: ChoiceData, kind: People, orders: int) -> list[Part]:
+    """The parts of a set, of which there is at least one."""
+    found = parts(chosen, kind, orders)
+    if not found:
+        raise ValueError(
+            f"{chosen.name}: expected {'' if kind == 'all' else kind + ' '}people with at least "
+            f"{LEAST_CHOICES} choices, got none"
+        )
+    return found

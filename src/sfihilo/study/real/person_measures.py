@@ -9,7 +9,7 @@ from sfihilo.study.analysis.answer_loss import COIN, calibration_slope, log_loss
 from sfihilo.study.run.evaluation import calibration_error, reliability
 
 AGAINST = "logit"
-_CELL = ["set", "people", "answers"]
+_CELL = ["set", "people", "answers", "orders"]
 _BINS = 5  # of confidence in [0.5, 1]: few choices per bin would look like errors
 
 
@@ -53,8 +53,11 @@ def _measures(mine: pd.DataFrame, against: pd.DataFrame) -> dict[str, float]:
             f"{name}_gap": gap.mean(),
             f"{name}_gap_error": gap.sem(),
         }
-    worse = mine["log_loss"] > COIN + 1e-9
-    return measures | {"worse_than_coin": worse.mean()}
+    worse, logit_worse = (table["log_loss"] > COIN + 1e-9 for table in (mine, against))
+    return measures | {
+        "worse_than_coin": worse.mean(),
+        "worse_while_logit_is_not": (worse & ~logit_worse).mean(),
+    }
 
 
 def _calibration(own: pd.DataFrame) -> dict[str, float]:

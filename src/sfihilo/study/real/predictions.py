@@ -1,12 +1,16 @@
-"""Predictions of held-out choices: each person alone, in a fixed order.
+"""Predictions of held-out choices: each person alone, in fixed random orders.
 
 For each person, number of answers n and order, a model sees the first n choices of the order and
-predicts the others. Predictions of one (set, people, n) are one file, renamed into place when
-whole; the same command goes on where it was stopped.
+predicts the others. Everybody has other orders: where all people answered the same questions, a
+shared one would make the luck of its first n questions look like a property of the models.
+Predictions of one (set, people, n) are one file, renamed into place when whole; the same command
+goes on where it was stopped.
 """
 
 from __future__ import annotations
 
+import hashlib
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,16 +20,18 @@ import numpy as np
 import pandas as pd
 
 from sfihilo.history import IntArray
-from sfihilo.study.people.real_choices import ChoiceData, PersonChoices
-from sfihilo.study.real.predictors import MODELS, PENALISED
-from sfihilo.study.run.description import preset_digest
+from sfihilo.study.people.choice_data import ChoiceData, PersonChoices
+from sfihilo.study.real.predictors import PREDICTED, description
 from sfihilo.study.run.engines import Engine
 from sfihilo.study.run.result_files import write_atomically
 
 People = Literal["development", "confirmation", "all"]
 ANSWERS = (5, 8, 10, 18, 20, 40, 80, 140)
+ORDERS = 3
 _LEAST_LEFT = 2  # choices to predict
+LEAST_CHOICES = ANSWERS[0] + _LEAST_LEFT
 _SEED = 19
+_VERSION = 2  # of the code of models and orders: raise it when they change
 
 
 @dataclass(frozen=True)
@@ -39,13 +45,12 @@ class Part:
 
     @property
     def name(self) -> str:
-        """Its file's; it changes with the default preset and with a user's own table.
+        """Its file's; it changes with the choices, the orders and every model's settings.
 
         So no old predictions are read, nor those of another table of the same name.
         """
-        digest = preset_digest("default")
-        if self.people == "all":
-            digest += f"-{self.data.digest}"
+        made_of = f"{_VERSION} {_SEED} {self.data.digest} {description()}"
+        digest = hashlib.sha256(made_of.encode()).hexdigest()[:12]
         return f"{self.data.name}-{self.people}-{self.answers:03d}-{self.orders}-{digest}"
 
     @property
@@ -75,7 +80,7 @@ def predict_all(
         for part in todo:
             path = folder / f"{part.name}.parquet"
             work = [
-                (person, part.answers, order, part.people == "development")
+                (person, part.answers, order)
                 for person in part.persons
                 for order in range(part.orders)
                 if len(_split(person, part.answers, order)[1])
@@ -92,6 +97,7 @@ def predict_all(
                 write_atomically(path, pd.concat(rows).to_parquet(index=False))
             table = pd.read_parquet(path)
             labels = {"set": part.data.name, "people": part.people, "answers": part.answers}
+            labels["orders"] = part.orders
             tables.append(table.assign(**labels))
     if not tables:
         raise ValueError("answers: expected some other than same to predict, got none")
@@ -100,24 +106,24 @@ def predict_all(
 
 def _split(person: PersonChoices, answers: int, order: int) -> tuple[IntArray, IntArray]:
     """Rows that a model sees, and rows to predict: what "same" should be predicted is undefined."""
-    rows = np.random.default_rng([_SEED, order, len(person)]).permutation(len(person))
+    # By name, not by place: the order of the people in a table is of no importance.
+    seed = [_SEED, order, zlib.crc32(person.person.encode())]
+    rows = np.random.default_rng(seed).permutation(len(person))
     seen, new = rows[:answers], rows[answers:]
     return seen, new[person.labels[new] != 0]
 
 
-def _predict(person: PersonChoices, answers: int, order: int, penalised: bool) -> pd.DataFrame:
+def _predict(person: PersonChoices, answers: int, order: int) -> pd.DataFrame:
     """Columns model, person, order, predicted, label: one row per model and held-out choice."""
-    return pd.concat(_predictions(person, answers, order, penalised))
+    return pd.concat(_predictions(person, answers, order))
 
 
-def _predictions(
-    person: PersonChoices, answers: int, order: int, penalised: bool
-) -> Iterator[pd.DataFrame]:
+def _predictions(person: PersonChoices, answers: int, order: int) -> Iterator[pd.DataFrame]:
     seen, new = _split(person, answers, order)
     known = PersonChoices(
         person.person, person.first[seen], person.second[seen], person.labels[seen]
     )
-    for name, model in {**MODELS, **(PENALISED if penalised else {})}.items():
+    for name, model in PREDICTED.items():
         predicted = model(known, person.first[new], person.second[new])
         yield pd.DataFrame(
             {

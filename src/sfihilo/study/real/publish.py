@@ -2,7 +2,7 @@
 
 <out>/units/*.parquet     predictions, one file per (set, people, answers); not committed
 <out>/people.csv.gz       one row per person: log loss and accuracy of each model
-<out>/summary.csv         one row per (set, people, answers, model)
+<out>/summary.csv         one row per (set, people, answers, model), with the commit that wrote it
 <out>/real_people.png     figure
 """
 
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from sfihilo import provenance
 from sfihilo.study.figures import style
 from sfihilo.study.figures.real_people import real_people
 from sfihilo.study.real.person_measures import by_person, summary
@@ -26,7 +27,7 @@ _SHOWN = ["log_loss", "log_loss_gap", "log_loss_gap_error", "accuracy", "ece", "
 def update(predictions: pd.DataFrame, out: Path) -> pd.DataFrame:
     """Write the tables with these predictions in the place of older ones; returns their summary."""
     out.mkdir(parents=True, exist_ok=True)
-    table = summary(predictions)
+    table = summary(predictions).assign(commit=provenance.commit())
     tables = {out / "summary.csv": table, out / "people.csv.gz": by_person(predictions)}
     contents = {path: _replaced(fresh, path) for path, fresh in tables.items()}
     for path, content in contents.items():
