@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -23,7 +24,9 @@ import scipy
 
 from sfihilo.history import FloatArray
 from sfihilo.study.people.choice_data import PersonChoices
-from sfihilo.study.real.predictors import MODELS, WORDS, Model
+from sfihilo.study.real.predictors import MODELS, WORDS, Model, learned
+
+_SEEDS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,19 +66,30 @@ def right(model: Model, walker: Walker) -> tuple[float, int]:
     return float(np.sum(preference > 0.5) + np.sum(preference == 0.5) / 2), len(preference)
 
 
+def drawn(model: Model) -> list[Model]:
+    """The model with each of some seeds, where it has one: the paper's features are random."""
+    if isinstance(model, partial) and model.func is learned:
+        return [partial(model, seed=seed) for seed in range(_SEEDS)]
+    return [model]
+
+
 def main(folder: Path) -> None:
-    """Print a table with one row per model."""
+    """Print a table with one row per model: means over seeds, and the range of the totals."""
     people = list(walkers(folder))
     if not people:
         sys.exit(f"{folder}: expected folders sub1, sub2, ... with ExperimentInfo.mat, got none")
-    print(f"| model | {' | '.join(each.compared.person for each in people)} | all |")
-    print("| --- |" + " --- |" * (len(people) + 1))
+    pairs = [len(each.better) for each in people]
+    print(f"| model | {' | '.join(each.compared.person for each in people)} | all | range |")
+    print("| --- |" + " --- |" * (len(people) + 2))
     for name, model in MODELS.items():
-        counts = [right(model, walker) for walker in people]
-        shares = [count / of for count, of in counts]
-        total, pairs = (sum(column) for column in zip(*counts, strict=True))
-        each = " | ".join(f"{share:.0%}" for share in shares)
-        print(f"| {WORDS[name]} | {each} | {total:g} of {pairs}, {total / pairs:.1%} |")
+        counts = np.array(
+            [[right(version, walker)[0] for walker in people] for version in drawn(model)]
+        )
+        each = " | ".join(f"{share:.0%}" for share in counts.mean(axis=0) / pairs)
+        totals = counts.sum(axis=1)
+        mean, low, high = totals.mean(), totals.min(), totals.max()
+        share = f"{mean:g} of {sum(pairs)}, {mean / sum(pairs):.1%}"
+        print(f"| {WORDS[name]} | {each} | {share} | {low:g} to {high:g} |")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from sfihilo.study.people.choice_data import ChoiceData, PersonChoices
 from sfihilo.study.real import predictions, predictors
 from sfihilo.study.real.person_measures import by_person, summary
 from sfihilo.study.real.predictions import parts, predict_all
-from sfihilo.study.real.real_people_page import write_page
 from sfihilo.study.run.folder_lock import only_run
 
 
@@ -315,44 +314,3 @@ def test_people_with_too_few_choices_are_refused(tmp_path: Path) -> None:
     )
     assert result.exit_code == 2
     assert "at least 7 choices" in result.stderr
-
-
-def _cells(name: str, people: str, answers: int, default: float) -> list[dict[str, object]]:
-    """Summary rows of all models in one cell, with one log loss for all but the default preset."""
-    losses = dict.fromkeys((*predictors.MODELS, *predictors.PENALISED), 0.66)
-    losses["default"] = default
-    return [
-        {"set": name, "people": people, "answers": answers, "model": model, "persons": 9}
-        | {"orders": 5, "worse_while_logit_is_not": 0.1}
-        | {"log_loss": loss, "log_loss_gap": loss - 0.66, "log_loss_gap_error": 0.01}
-        | {"accuracy": 0.6, "ece": 0.1, "slope": 0.7, "worse_than_coin": 0.5}
-        for model, loss in losses.items()
-    ]
-
-
-def test_page_says_which_rows_miss_the_target(tmp_path: Path) -> None:
-    lines = _cells("train", "development", 5, 0.70)
-    page = write_page(pd.DataFrame(lines), tmp_path, tmp_path / "page.md").read_text()
-    assert "in 0 of 1 rows" in page
-    assert "while logit's is not: train 5." in page
-    assert "its settings were chosen on" in page
-    assert "+0.040 (0.010)" in page
-    assert "nothing was chosen on" not in page
-
-
-def test_page_shows_people_that_nothing_was_chosen_on(tmp_path: Path) -> None:
-    out = tmp_path / "real"
-    for folder, rows in {
-        "lotteries": _cells("lotteries1", "all", 5, 0.65)
-        + _cells("lotteries1_others", "all", 5, 0.70),
-        "fresh": _cells("routes", "all", 40, 0.65),
-    }.items():
-        (tmp_path / folder).mkdir()
-        pd.DataFrame(rows).to_csv(tmp_path / folder / "summary.csv", index=False)
-    lines = _cells("train", "development", 5, 0.66)
-    page = write_page(pd.DataFrame(lines), out, tmp_path / "page.md").read_text()
-    assert "18 people of other public data sets" in page
-    assert "above logit's in 1 of 2 rows" in page
-    assert "| lotteries 1, 5 | 9 | 0.700 |" in page
-    assert "lotteries1" not in page  # people that the prior was chosen with
-    assert "Rows that miss it: routes 40." in page

@@ -35,6 +35,7 @@ from sfihilo.study.analysis.quantities import (
 from sfihilo.study.analysis.summary import TESTED, find_test, panel_tests
 from sfihilo.study.design.conditions import BASE
 from sfihilo.study.design.panels import INFORMATION, LOOKAHEAD, RANDOM
+from sfihilo.study.pages.markdown import minus
 from sfihilo.study.pages.verdicts import Check, Claim, Expectation, Finding
 
 
@@ -100,7 +101,7 @@ CLAIMS: tuple[Claim, ...] = (
                 f"{_NAMES[rule]} against Random, mean curves",
                 crossing_against(_cell("base", rule), _cell("base", RANDOM)),
                 Expectation("like", _COUNTS[rule] / _COUNTS[RANDOM] - 1),
-                f"{100 * (_COUNTS[rule] / _COUNTS[RANDOM] - 1):+.0f} %".replace("-", "−"),
+                minus(f"{100 * (_COUNTS[rule] / _COUNTS[RANDOM] - 1):+.0f} %"),
             )
             for rule in (INFORMATION, LOOKAHEAD)
         ),

@@ -44,19 +44,19 @@ def number(measured: Measured) -> str:
     else:
         unit = "%" if scale == "change" else "points"
         text = f"{100 * interval.estimate:+.0f} {unit} [{100 * low:+.0f}, {100 * high:+.0f}]"
-    text = _minus(text)
+    text = minus(text)
     return f"{text}; {measured.note}" if measured.note else text
 
 
 def plain(value: float, sign: str = "") -> str:
     """Three digits, without an exponent."""
     shape = f"{sign},.0f" if abs(value) >= 100 else f"{sign}.3g"
-    return _minus(format(value, shape))
+    return minus(format(value, shape))
 
 
 def relative(change: float) -> str:
     """A relative change in percent; empty if it does not exist."""
-    return "" if change != change else _minus(f"{change:+.0%}")
+    return "" if change != change else minus(f"{change:+.0%}")
 
 
 def marks(p_value: float) -> str:
@@ -72,7 +72,8 @@ def calibration(table: Reliability | None) -> str:
     return f"{error.estimate:.3f} [{error.low:.3f}, {error.high:.3f}], {len(table.users)} users"
 
 
-def _minus(text: str) -> str:
+def minus(text: str) -> str:
+    """The text with the sign of numbers in the place of hyphens."""
     return text.replace("-", "−")
 
 

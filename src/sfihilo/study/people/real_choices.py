@@ -201,3 +201,4 @@ REAL_SETS: dict[str, Callable[[], ChoiceData]] = {
 }
 # Everybody of these was looked at when the odds of the curved part were chosen.
 ALL_DEVELOPED = ("gambles", "regulated")
+SAME_PEOPLE = {"regulated": "gambles"}  # sets of which the people are those of another

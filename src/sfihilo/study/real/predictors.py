@@ -81,11 +81,16 @@ def _with_products(outcomes: FloatArray) -> FloatArray:
 
 
 def learned(
-    settings: Settings, known: PersonChoices, first: FloatArray, second: FloatArray
+    settings: Settings,
+    known: PersonChoices,
+    first: FloatArray,
+    second: FloatArray,
+    *,
+    seed: int | None = None,
 ) -> FloatArray:
-    """The reward that these settings learn."""
-    # The paper's features are random: results must not rest on one draw of them.
-    seed = zlib.crc32(known.person.encode()) % _DRAWS
+    """The reward that these settings learn; by default the seed is one of a few, by the person."""
+    if seed is None:  # the paper's features are random: results must not rest on one draw of them
+        seed = zlib.crc32(known.person.encode()) % _DRAWS
     reward = reward_from_comparisons(known.first, known.second, known.labels, settings, seed=seed)
     return reward.preference(first, second)
 

@@ -16,11 +16,12 @@ import pandas as pd
 from sfihilo import provenance
 from sfihilo.study.figures import style
 from sfihilo.study.figures.real_people import real_people
+from sfihilo.study.pages.real_people_page import write_page
 from sfihilo.study.real.person_measures import by_person, summary
 from sfihilo.study.real.predictors import MODELS, WORDS
+from sfihilo.study.real.tables import KEYS, read
 from sfihilo.study.run.result_files import write_atomically
 
-_KEYS = ["set", "people"]
 _SHOWN = ["log_loss", "log_loss_gap", "log_loss_gap_error", "accuracy", "ece", "slope"]
 
 
@@ -38,12 +39,12 @@ def update(predictions: pd.DataFrame, out: Path) -> pd.DataFrame:
 def _replaced(table: pd.DataFrame, path: Path) -> bytes:
     """The file's content with all rows of these sets and people replaced."""
     if path.exists():
-        before = _read(path)
-        fresh = set(zip(*(table[key] for key in _KEYS), strict=True))
-        rows = zip(*(before[key] for key in _KEYS), strict=True)
+        before = read(path)
+        fresh = set(zip(*(table[key] for key in KEYS), strict=True))
+        rows = zip(*(before[key] for key in KEYS), strict=True)
         kept = before[[row not in fresh for row in rows]]
         table = pd.concat([kept, table], ignore_index=True)
-    order = table.sort_values([*_KEYS, "answers"], kind="stable")
+    order = table.sort_values([*KEYS, "answers"], kind="stable")
     # Without its time of writing, the same table is the same bytes.
     packed = {"method": "gzip", "mtime": 0, "filename": path.name}
     options = packed if path.suffix == ".gz" else None
@@ -52,26 +53,9 @@ def _replaced(table: pd.DataFrame, path: Path) -> bytes:
     return content.getvalue()
 
 
-def _read(path: Path) -> pd.DataFrame:
-    """A stored table; sets and people are texts, whatever they are called."""
-    texts = dict.fromkeys((*_KEYS, "person"), str)
-    try:
-        table = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=[""])
-        if not {*_KEYS, "answers", "model"} <= set(table.columns):
-            raise ValueError(f"columns {', '.join(table.columns)}")
-    except (ValueError, OSError, EOFError) as error:
-        raise ValueError(
-            f"{path}: expected a table of an earlier run, got another or a damaged one ({error}); "
-            "remove it, or choose another folder with --out"
-        ) from error
-    return table
-
-
 def write(out: Path, page: Path | None) -> list[Path]:
     """Draw the figure and write the page from the stored tables."""
-    from sfihilo.study.real.real_people_page import write_page
-
-    table = _read(out / "summary.csv")
+    table = read(out / "summary.csv")
     written = [out / "summary.csv", out / "people.csv.gz"]
     written.append(style.write_png(real_people(table), out, "real_people", dots=200))
     if page is not None:

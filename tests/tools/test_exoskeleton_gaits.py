@@ -59,7 +59,7 @@ def test_gaits_are_scaled_to_their_bounds_and_ordered_by_their_grades(tmp_path: 
 def test_table_has_a_row_per_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written(tmp_path, "sub1")
     main(tmp_path)
-    assert "| `default` | 100% | 37 of 37, 100.0% |" in capsys.readouterr().out
+    assert "| `default` | 100% | 37 of 37, 100.0% | 37 to 37 |" in capsys.readouterr().out
 
 
 def test_folder_without_people_is_refused(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from sfihilo.study.analysis.lifelike import MEASURES, compared, lifelike_table
 from sfihilo.study.design.panels import panel_rows, preset_rule
-from sfihilo.study.real.lifelike_table import MEASURES, compared, lifelike_section, lifelike_table
+from sfihilo.study.pages.lifelike_section import lifelike_section
 from sfihilo.study.run.description import describe
 from sfihilo.study.run.result_files import Store, encode
 from tests.study.tiny import PROVENANCE, tiny_unit
