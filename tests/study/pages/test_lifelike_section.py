@@ -40,14 +40,34 @@ def test_default_and_the_one_before_are_paired_by_person(tmp_path: Path) -> None
     assert row["gap_log_loss_answer"] == pytest.approx(-0.2)
     assert row["gap_error_log_loss_answer"] == pytest.approx(pd.Series([0.3, 0.1, 0.2]).sem())
     text = "\n".join(lifelike_section(tmp_path))
-    assert "not corrected for the number of rows): nowhere." in text
+    assert "not corrected for the number of cells): nowhere." in text
     assert "0.200; 0.400; not run (−0.200, 0.058)" in text
 
 
 def test_section_names_where_the_default_is_worse(tmp_path: Path) -> None:
     for user, (default, before) in enumerate([(0.5, 0.2), (0.5, 0.25), (0.45, 0.2)]):
         stored(tmp_path, user, default, before)
-    assert "judgement noise 6x, 10 (log loss)" in "\n".join(lifelike_section(tmp_path))
+    text = "\n".join(lifelike_section(tmp_path))
+    alone, _, corrected = text.partition("With Holm's correction: ")
+    assert "judgement noise 6x, 10 (log loss)" in alone
+    assert "judgement noise 6x, 10 (log loss)" in corrected  # p = 0.005, three cells
+
+
+def test_chance_findings_among_many_cells_are_corrected_away(tmp_path: Path) -> None:
+    for user, (default, before) in enumerate([(0.5, 0.2), (0.5, 0.3), (0.45, 0.25)]):
+        stored(tmp_path, user, default, before)  # p = 0.02
+    alone, _, corrected = "\n".join(lifelike_section(tmp_path)).partition("Holm's correction: ")
+    assert "judgement noise 6x, 10 (log loss)" in alone
+    assert corrected.startswith("nowhere.")
+
+
+def test_people_whom_only_one_of_both_has_are_not_counted(tmp_path: Path) -> None:
+    for user, (default, before) in enumerate([(0.2, 0.5), (0.3, 0.4), (0.1, 0.3), (0.2, 0.2)]):
+        stored(tmp_path, user, default, before)
+    table = lifelike_table(tmp_path)
+    row = compared(table[(table["model"] == "default") | (table["user"] < 3)]).iloc[0]
+    assert row["users"] == 3
+    assert row["gap_preference_error"] == pytest.approx(-0.2)
 
 
 def test_section_without_results_is_empty(tmp_path: Path) -> None:
