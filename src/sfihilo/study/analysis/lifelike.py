@@ -1,7 +1,7 @@
-"""Simulated people who are like real ones: the default preset, the one before, and the paper's.
+"""Simulated people who are like real ones: the default preset, the default before, and the paper's.
 
 The default preset's query rule works with the posterior of the default before, so that one session
-gives the predictions of both: metrics that begin with `rule_` are those of the one before.
+gives the predictions of both: metrics that begin with `rule_` are those of the default before.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _measured(results: Path, preset: str, model: str, prefix: str) -> pd.DataFra
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:
-    """One row per condition and query: means of each model, and default minus the one before."""
+    """One row per condition and query: means of each model, and default minus before."""
     lines = []
     for row in EVERY_PANEL["lifelike"]:
         here = table[table["condition"] == row.condition.name]

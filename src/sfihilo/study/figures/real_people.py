@@ -10,6 +10,7 @@ from matplotlib.ticker import NullLocator
 from sfihilo.study.analysis.answer_loss import COIN
 from sfihilo.study.figures import style
 from sfihilo.study.figures.curves import threshold_line
+from sfihilo.study.real.predictors import WORDS
 
 _COLOURS = {
     "single": style.LIGHT,
@@ -18,14 +19,6 @@ _COLOURS = {
     "before": style.ORANGE,
     "logit": style.BLACK,
     "default": style.GREEN,
-}
-_NAMES = {
-    "single": "best single attribute",
-    "quadratic": "quadratic logit",
-    "paper": "paper preset",
-    "before": "default before",
-    "logit": "conditional logit",
-    "default": "default preset",
 }
 _LEAST_RATIO = 1.2  # of two labelled numbers of answers
 _ORDER = {"development": 0, "all": 1, "confirmation": 2}
@@ -91,5 +84,5 @@ def _line(axes: Axes, table: pd.DataFrame, measure: str, model: str, colour: str
         markersize=2.5,
         linewidth=1.1,
         elinewidth=0.7,
-        label=_NAMES[model],
+        label=WORDS[model].replace("`", ""),
     )

@@ -27,10 +27,10 @@ def lifelike_section(results: Path) -> Iterator[str]:
     yield from section(
         "Simulated people who are like real ones",
         f"{users[0] if len(users) == 1 else f'{users[0]} to {users[-1]}'} simulated people in each "
-        "row (d = 8). The default preset and the one before predict from the same queries, those "
-        "of the default rule; the paper's preset asks by its own. Per cell: the default preset; "
-        "the one before; the paper's; and in brackets the paired difference of the first two with "
-        "its standard error. Significantly worse than the one before (paired t-test at "
+        "row (d = 8). The default preset and the default before predict from the same queries, "
+        "those of the default rule; the paper's preset asks by its own. Per cell: the default "
+        "preset; the default before; the paper's; and in brackets the paired difference of the "
+        "first two with its standard error. Significantly worse than the default before (paired t-test at "
         f"{_LEVEL:.0%}, not corrected for the number of cells): {alone}. With Holm's correction: "
         f"{corrected}.",
     )
