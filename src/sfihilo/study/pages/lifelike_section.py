@@ -30,8 +30,8 @@ def lifelike_section(results: Path) -> Iterator[str]:
         "row (d = 8). The default preset and the default before predict from the same queries, "
         "those of the default rule; the paper's preset asks by its own. Per cell: the default "
         "preset; the default before; the paper's; and in brackets the paired difference of the "
-        "first two with its standard error. Significantly worse than the default before (paired t-test at "
-        f"{_LEVEL:.0%}, not corrected for the number of cells): {alone}. With Holm's correction: "
+        "first two with its standard error. Significantly worse than the default before (paired "
+        f"t-test at {_LEVEL:.0%}, not corrected for the number of cells): {alone}. With Holm's correction: "
         f"{corrected}.",
     )
     yield from table(
