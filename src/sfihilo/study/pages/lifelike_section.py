@@ -31,8 +31,8 @@ def lifelike_section(results: Path) -> Iterator[str]:
         "those of the default rule; the paper's preset asks by its own. Per cell: the default "
         "preset; the default before; the paper's; and in brackets the paired difference of the "
         "first two with its standard error. Significantly worse than the default before (paired "
-        f"t-test at {_LEVEL:.0%}, not corrected for the number of cells): {alone}. With Holm's correction: "
-        f"{corrected}.",
+        f"t-test at {_LEVEL:.0%}, not corrected for the number of cells): {alone}. With Holm's "
+        f"correction: {corrected}.",
     )
     yield from table(
         ["people, queries", "users", *MEASURES.values()],
