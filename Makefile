@@ -69,6 +69,7 @@ paper-map: setup ## write docs/paper-map.md from the equation tags in src/
 
 bench: setup ## time the learner and a sample of the study; figures also go to benchmarks/latest.json
 	$(PYTHON) -m benchmarks.speed
+	$(PYTHON) -m benchmarks.proposals
 	$(PYTHON) -m benchmarks.study_time
 	$(PYTHON) -m benchmarks.publish
 
