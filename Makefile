@@ -75,6 +75,7 @@ real-people: setup ## predict choices of real people, with the files of two pack
 
 bench: setup ## time the learner and a sample of the study; figures also go to benchmarks/latest.json
 	$(PYTHON) -m benchmarks.speed
+	$(PYTHON) -m benchmarks.proposals
 	$(PYTHON) -m benchmarks.study_time
 	$(PYTHON) -m benchmarks.publish
 

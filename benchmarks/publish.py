@@ -36,6 +36,7 @@ def write_pages(figures: dict[str, Any], results: Path, docs: Path) -> None:
     """Writes each part of the pages that has figures."""
     parts = {
         ("speed.md", "speed"): tables.speed_text(figures),
+        ("speed.md", "proposals"): tables.proposals_text(figures),
         ("speed.md", "study hours"): tables.study_hours_text(figures),
         ("speed.md", "study took"): study_took_text(results),
         ("speed.md", "peers"): tables.peers_headlines_text(figures),

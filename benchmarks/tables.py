@@ -200,6 +200,18 @@ def waiting_text(figures: dict[str, Any]) -> str:
     )
 
 
+def proposals_text(figures: dict[str, Any]) -> str:
+    """The figures of `benchmarks.proposals`."""
+    if "proposals" not in figures:
+        return ""
+    rows = figures["proposals"]
+    titles = ["t", "`tell` + `ask`", "`chance_new`", "the whole proposal"]
+    names = ("query_ms", "chance_new_ms", "proposal_ms")
+    cells = [[str(row["t"]), *(f"{row[name]:.0f}" for name in names)] for row in rows]
+    title = f"Milliseconds, default preset, d = 8, medians of {rows[0]['repeats']}:"
+    return f"{origin_text(origin_of('proposals', figures))}\n\n{title}\n\n{table(titles, cells)}"
+
+
 def study_hours_text(figures: dict[str, Any]) -> str:
     """The whole study extrapolated, for each preset that was sampled."""
     pieces = []

@@ -23,11 +23,11 @@ DIMENSION = 8
 SEED = 0
 
 
-def unit_space() -> Space:
+def unit_space(policy_dim: int = DIMENSION, outcome_dim: int = DIMENSION) -> Space:
     """A space whose physical values are the learner's own."""
     return Space(
-        policy={f"policy_{index}": Parameter(0, 1) for index in range(DIMENSION)},
-        outcomes={f"outcome_{index}": Outcome(0, 1) for index in range(DIMENSION)},
+        policy={f"policy_{index}": Parameter(0, 1) for index in range(policy_dim)},
+        outcomes={f"outcome_{index}": Outcome(0, 1) for index in range(outcome_dim)},
     )
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sfihilo import Settings
@@ -65,6 +66,39 @@ def test_round_trip_through_json(make: Any, rule: str) -> None:
     assert isinstance(again.forward.ridges, tuple)
 
 
+def test_name_of_a_preset_gives_its_tables() -> None:
+    assert Settings(preset="paper") == Settings.paper()
+    assert Settings(preset="default") == Settings()
+    linear = InverseSettings(features="linear")
+    changed = Settings(preset="paper", inverse=linear)
+    assert changed == Settings.paper(inverse=linear)
+    assert (changed.average, changed.forward) == (None, ForwardSettings())
+
+
+def test_name_of_a_preset_in_a_users_own_record_gives_its_tables() -> None:
+    for name, make in PRESETS.items():
+        assert Settings.from_dict({"preset": name, "policy_dim": 3}) == make(3)
+
+
+def test_stored_default_preset_without_average_loads_without_average() -> None:
+    settings = Settings(average=None)
+    assert "average" not in settings.to_dict()
+    assert Settings.from_dict(settings.to_dict()) == settings
+
+
+@pytest.mark.parametrize("preset", ["papr", "", None, 3, ["paper"]])
+def test_unknown_preset(preset: Any) -> None:
+    with pytest.raises(ValueError, match="preset: expected default or paper, got"):
+        Settings(preset=preset)
+    with pytest.raises(ValueError, match="preset: expected default or paper, got"):
+        Settings.from_dict({**Settings().to_dict(), "preset": preset})
+
+
+def test_name_of_the_paper_alone_does_not_replace_the_tables() -> None:
+    with pytest.raises(ValueError, match=r"preset: expected Settings\.paper"):
+        dataclasses.replace(Settings(), preset="paper")
+
+
 def test_presets_take_changes() -> None:
     inverse = InverseSettings(features="linear")
     for make in PRESETS.values():
@@ -106,6 +140,51 @@ def test_wrong_sizes(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["forward", "recency", "inverse", "average", "query", "pairs", "selection", "noise"],
+)
+@pytest.mark.parametrize("value", ["x", True, {}, NoiseSettings, 1])
+def test_table_of_another_kind(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=rf"{name}: expected \w+Settings\(\.\.\.\), got"):
+        Settings(**{name: value})
+
+
+def test_only_the_average_may_be_none() -> None:
+    assert Settings(average=None).average is None
+    with pytest.raises(ValueError, match=r"inverse: expected InverseSettings\(...\), got None"):
+        Settings(inverse=None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [2.0, 5.0, [5], "5", None, True, 3])
+def test_wrong_grades(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"grades: expected one of \[2, 5, 7\], got"):
+        Settings(grades=value)
+
+
+@pytest.mark.parametrize("value", [2.0, 1.0, [2], "2", None, True, 0, 6])
+def test_wrong_recall(value: Any) -> None:
+    with pytest.raises(ValueError, match="recall: expected a whole number from 1 to 5, got"):
+        Settings(recall=value)
+
+
+@pytest.mark.parametrize("value", ["x", None, True, [0.1], -1, float("nan"), float("inf")])
+def test_wrong_recall_noise(value: Any) -> None:
+    with pytest.raises(ValueError, match="recall_noise: expected a number from 0, got"):
+        Settings(recall_noise=value)
+
+
+def test_whole_numbers_of_numpy_become_plain() -> None:
+    settings = Settings(
+        np.int64(2),  # type: ignore[arg-type]
+        recall=np.int32(3),  # type: ignore[arg-type]
+        grades=np.int8(5),  # type: ignore[arg-type]
+        inverse=InverseSettings(samples=np.int64(7), inference="variational"),  # type: ignore[arg-type]
+        pairs=PairSettings(draws=tuple(np.arange(1, 4))),  # type: ignore[arg-type]
+    )
+    assert Settings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+
+
+@pytest.mark.parametrize(
     "kind",
     [
         AverageSettings, ForwardSettings, InverseSettings, NoiseSettings, PairSettings,
@@ -119,6 +198,25 @@ def test_no_field_takes_a_text_for_numbers(kind: Any) -> None:
         for wrong in ("x", ("x",), float("nan"), (float("nan"),)):
             with pytest.raises(ValueError, match=rf"{kind.__name__}\.\w+: expected"):
                 kind(**{field.name: wrong})
+
+
+@pytest.mark.parametrize(
+    "kind", [ForwardSettings, InverseSettings, PairSettings, QuerySettings, RecencySettings,
+             SelectionSettings],
+)  # fmt: skip
+def test_counts_are_whole_numbers(kind: Any) -> None:
+    counts = [field.name for field in dataclasses.fields(kind) if field.type == "int"]
+    assert counts
+    for name in counts:
+        for wrong in (0.5, 2.0, 2.5, True, -1, None):
+            with pytest.raises(ValueError, match=rf"\.{name}: expected a whole number from"):
+                kind(**{name: wrong})
+
+
+@pytest.mark.parametrize("draws", [(2, 8), (2, 8, 32.0), (2, 8, 0), 2])
+def test_wrong_draws(draws: Any) -> None:
+    with pytest.raises(ValueError, match=r"draws: expected 3 whole numbers from 1, got"):
+        PairSettings(draws=draws)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.0, float("nan"), float("inf")])
@@ -141,6 +239,7 @@ def test_wrong_noise(value: float) -> None:
         (ForwardSettings, {"ridges": (0.1, -0.1)}),
         (ForwardSettings, {"length_scales": (0.0,)}),
         (ForwardSettings, {"validation_fraction": 1.5}),
+        (InverseSettings, {"features": 3}),
         (InverseSettings, {"samples": 0}),
         (InverseSettings, {"feature_count": 0}),
         (InverseSettings, {"weight_std": 0.0}),

@@ -11,11 +11,15 @@ truth, measured      how often the 95 % interval of an outcome holds its clean v
 extrapolates         how often the advice says that the outcomes were not shown to be known there
 error, error_flagged mean absolute error of the predicted outcomes without and with that flag
 preference_error     share of held-out pairs of outcomes that are ordered wrong, balanced over gaps
+
+Every row names the version of the default preset that computed it by `preset_digest`; a file holds
+one version only.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +30,7 @@ from sfihilo import State, recommend
 from sfihilo.history import generator
 from sfihilo.study.design.conditions import Condition, Unit, simulated_user
 from sfihilo.study.people.users import SimulatedUser
+from sfihilo.study.run.description import preset_digest
 from sfihilo.study.run.evaluation import (
     EvaluationSettings,
     HeldOut,
@@ -79,12 +84,29 @@ def rows(shape: str, person: int) -> Iterator[dict[str, object]]:
         for query, state in unit_interaction(unit, user):
             if query in AT:
                 about = {"shape": shape, "goal": goal, "person": person, "trials": query}
-                yield {**about, **looked_at(state, user, held_out)}
+                found = looked_at(state, user, held_out)
+                yield {**about, **found, "preset_digest": preset_digest("default")}
+
+
+def finished(out: Path) -> pd.DataFrame:
+    """The rows of the file; raises if another version of the default preset computed some."""
+    if not out.exists():
+        return pd.DataFrame({"shape": [], "person": []})
+    done = pd.read_csv(out, dtype={"preset_digest": str})  # 92237e705863 is no number
+    today = preset_digest("default")
+    digests = done["preset_digest"].fillna("none") if "preset_digest" in done else ["none"]
+    found = sorted(set(digests) - {today})
+    if found:
+        raise ValueError(
+            f"{out}: expected rows of today's default preset ({today}), got {', '.join(found)}; "
+            "choose another file"
+        )
+    return done
 
 
 def run(out: Path, shape: str, people: int) -> None:
     """Append the people that the file does not have yet."""
-    done = pd.read_csv(out) if out.exists() else pd.DataFrame({"shape": [], "person": []})
+    done = finished(out)
     for person in range(people):
         if ((done["shape"] == shape) & (done["person"] == person)).any():
             continue
@@ -111,10 +133,13 @@ def main() -> None:
     parser.add_argument("--shape", default="4x4")
     parser.add_argument("--people", type=int, default=30)
     given = parser.parse_args()
-    if given.what == "run":
-        run(given.out, given.shape, given.people)
-    else:
+    if given.what == "table":
         table(given.out)
+        return
+    try:
+        run(given.out, given.shape, given.people)
+    except ValueError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def lottery_choices(table: pd.DataFrame) -> pd.DataFrame:
     columns = {"person": table["subject"]}
     for place, option in enumerate("ab"):
         outcomes, probabilities = (
-            table[[f"{letter}_{option.upper()}{place}" for place in (1, 2)]].to_numpy(float)
+            table[[f"{letter}_{option.upper()}{branch}" for branch in (1, 2)]].to_numpy(float)
             for letter in "OP"
         )
         attributes = moments(outcomes, probabilities)

@@ -14,6 +14,7 @@ import dataclasses
 import importlib
 import math
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 Accepts = Callable[[Any], bool]
@@ -31,6 +32,26 @@ class Checked:
                         f"{type(self).__name__}.{field.name}: "
                         f"expected {field.metadata['expected']}, got {value!r}"
                     )
+                object.__setattr__(self, field.name, _plain(value))
+
+
+def whole(low: int, default: int) -> Any:
+    """A whole number from `low`."""
+    return _field(default, lambda value: is_whole(value, low), f"a whole number from {low}")
+
+
+def wholes(low: int, default: tuple[int, ...]) -> Any:
+    """As many whole numbers from `low` as the default has."""
+    return _field(
+        default,
+        lambda values: _all(lambda value: is_whole(value, low), values, len(default)),
+        f"{len(default)} whole numbers from {low}",
+    )
+
+
+def text(default: str) -> Any:
+    """A text."""
+    return _field(default, lambda value: isinstance(value, str), "a text")
 
 
 def positive(default: float | None) -> Any:
@@ -42,34 +63,33 @@ def within(low: float, high: float, default: float) -> Any:
     """A number in [low, high)."""
     return _field(
         default,
-        lambda value: _number(value) and low <= value < high,
+        lambda value: is_number(value) and low <= value < high,
         f"a number in [{low}, {high})",
     )
 
 
 def fraction(default: float) -> Any:
     """A number between zero and one, neither of them."""
-    return _field(default, lambda value: _number(value) and 0 < value < 1, "a number in (0, 1)")
+    return _field(default, lambda value: is_number(value) and 0 < value < 1, "a number in (0, 1)")
 
 
 def finite(default: float) -> Any:
     """A finite number."""
-    return _field(default, lambda value: _number(value) and math.isfinite(value), "a finite number")
-
-
-def positives(default: tuple[float, ...], count: int | None = None) -> Any:
-    """One or more positive numbers, or exactly `count`."""
-    exactly = "" if count is None else f"{count} "
     return _field(
-        default, lambda values: _all(_positive, values, count), f"{exactly}positive numbers"
+        default, lambda value: is_number(value) and math.isfinite(value), "a finite number"
     )
+
+
+def positives(default: tuple[float, ...]) -> Any:
+    """One or more positive numbers."""
+    return _field(default, lambda values: _all(_positive, values), "positive numbers")
 
 
 def not_negatives(default: tuple[float, ...]) -> Any:
     """One or more finite numbers from zero."""
     return _field(
         default,
-        lambda values: _all(lambda value: _number(value) and 0 <= value < math.inf, values),
+        lambda values: _all(lambda value: is_number(value) and 0 <= value < math.inf, values),
         "numbers from 0",
     )
 
@@ -94,6 +114,14 @@ def flag(default: bool) -> Any:
     return _field(default, lambda value: isinstance(value, bool), "True or False")
 
 
+def checked_whole(value: object, name: str, low: int, high: int | None = None) -> int:
+    """The whole number that a caller gave, as a plain one."""
+    if not is_whole(value, low, high):
+        most = "" if high is None else f" to {high}"
+        raise ValueError(f"{name}: expected a whole number from {low}{most}, got {value!r}")
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
 def _field(default: Any, accepts: Accepts, expected: str) -> Any:
     def also_none(value: Any) -> bool:
         return value is None or accepts(value)
@@ -111,12 +139,29 @@ def _all(accepts: Accepts, values: object, count: int | None = None) -> bool:
     )
 
 
-def _number(value: object) -> bool:
+def _plain(value: Any) -> Any:
+    """The same value, in types that JSON and `hash` know: not NumPy's whole numbers, no list."""
+    if isinstance(value, tuple | list):
+        return tuple(map(_plain, value))
+    return int(value) if is_whole(value) else value
+
+
+def is_whole(value: Any, low: float = -math.inf, high: float | None = None) -> bool:
+    """Whether it is of a type for whole numbers (2.0 and True are not) and within the limits."""
+    return (
+        not isinstance(value, bool)
+        and isinstance(value, Integral)
+        and low <= int(value) <= (math.inf if high is None else high)
+    )
+
+
+def is_number(value: object) -> bool:
+    """Whether it is of a type for numbers; True is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _positive(value: Any) -> bool:
-    return _number(value) and 0 < value < math.inf
+    return is_number(value) and 0 < value < math.inf
 
 
 def named_function(name: str, what: str, known: tuple[str, ...]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from sfihilo.checks import Checked, fraction, positive
+from sfihilo.checks import Checked, fraction, whole
 from sfihilo.feasible import Feasible
 from sfihilo.forward import ForwardBelief, sample
 from sfihilo.forward.gaussian_process import OutcomeProcesses
@@ -29,10 +29,10 @@ _STEP = 1e-5
 class SelectionSettings(Checked):
     """How hard the final policy is looked for; the paper leaves this open (docs/decisions.md)."""
 
-    pool: int = positive(4000)
-    starts: int = positive(8)
-    outcome_samples: int = positive(32)
-    iterations: int = positive(100)
+    pool: int = whole(1, 4000)
+    starts: int = whole(1, 8)
+    outcome_samples: int = whole(1, 32)
+    iterations: int = whole(1, 100)
     interval: float = fraction(0.95)
 
 

@@ -8,11 +8,10 @@ import math
 import typing
 import warnings
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any, Literal, TypeVar, get_args
 
 from sfihilo import querying
-from sfihilo.checks import Checked, within
+from sfihilo.checks import Checked, checked_whole, is_number, is_whole, within
 from sfihilo.final_policy import SelectionSettings
 from sfihilo.forward import ForwardSettings
 from sfihilo.forward.recency import RecencySettings
@@ -58,11 +57,26 @@ DEFAULT_INVERSE = InverseSettings(
     inference="variational",
 )
 
+# Stands for the preset's own table where none is given; None is a value of `average`.
+_OF_PRESET: Any = object()
+
+# The tables in which the presets differ.
+PRESETS: dict[str, dict[str, Checked | None]] = {
+    "default": {
+        "forward": DEFAULT_FORWARD,
+        "inverse": DEFAULT_INVERSE,
+        "average": AverageSettings(),
+    },
+    "paper": {"forward": ForwardSettings(), "inverse": InverseSettings(), "average": None},
+}
+
 
 @dataclass(frozen=True)
 class Settings:
     """Without arguments, the default preset; `Settings.paper` is the paper to the letter.
 
+    preset: "default" or "paper". It fills in the tables forward, inverse and average where they are
+    not given, and names the rule of the goal "understand".
     goal: "understand" learns what this person values, everywhere; "best" seeks a good setting.
     rule: the name of a query rule, or a user's own as "module:function", which must be importable.
     None, and the goal's own rule by its name, mean the rule of the goal: `rule_name` tells which.
@@ -77,10 +91,10 @@ class Settings:
     outcome_dim: int = 8
     rule: str | None = None
     preset: str = "default"
-    forward: ForwardSettings = DEFAULT_FORWARD
+    forward: ForwardSettings = _OF_PRESET
     recency: RecencySettings = field(default_factory=RecencySettings)
-    inverse: InverseSettings = DEFAULT_INVERSE
-    average: AverageSettings | None = field(default_factory=AverageSettings)
+    inverse: InverseSettings = _OF_PRESET
+    average: AverageSettings | None = _OF_PRESET
     query: QuerySettings = field(default_factory=QuerySettings)
     pairs: PairSettings = field(default_factory=PairSettings)
     selection: SelectionSettings = field(default_factory=SelectionSettings)
@@ -91,27 +105,49 @@ class Settings:
     recall_noise: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("policy_dim", "outcome_dim"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name}: expected a whole number from 1, got {value!r}")
-            object.__setattr__(self, name, int(value))  # NumPy's whole numbers are not JSON's
+        self._check_tables()
+        self._check_counts()
         if self.goal not in GOALS:
             raise ValueError(f"goal: expected {' or '.join(GOALS)}, got {self.goal!r}")
         if self.rule is None or self.rule == own_rule(self.preset, self.goal):
             object.__setattr__(self, "rule", None)  # so that another goal brings another rule
         elif not isinstance(self.rule, str):
             raise ValueError(f"rule: expected the name of a rule, got {self.rule!r}")
-        if self.grades not in CUTS or isinstance(self.grades, bool):
-            raise ValueError(f"grades: expected one of {list(CUTS)}, got {self.grades!r}")
         if self.grades > 2 and self.inverse.inference == "joint_map":
             raise ValueError(f"grades: expected 2 with the paper's inference, got {self.grades}")
-        if isinstance(self.recall, bool) or self.recall not in range(1, MOST_RECALLED + 1):
-            expected = f"a whole number from 1 to {MOST_RECALLED}"
-            raise ValueError(f"recall: expected {expected}, got {self.recall!r}")
-        if not 0 <= self.recall_noise < math.inf:
+        if not is_number(self.recall_noise) or not 0 <= self.recall_noise < math.inf:
             raise ValueError(f"recall_noise: expected a number from 0, got {self.recall_noise!r}")
         querying.rule(self.rule_name)  # an unknown name fails here, not at the first question
+
+    def _check_tables(self) -> None:
+        """Fill in the tables of the preset; every table must be of its kind."""
+        if not isinstance(self.preset, str) or self.preset not in PRESETS:
+            raise ValueError(f"preset: expected {' or '.join(PRESETS)}, got {self.preset!r}")
+        for name, table in PRESETS[self.preset].items():
+            if getattr(self, name) is _OF_PRESET:
+                object.__setattr__(self, name, table)
+        for name, kind in _tables().items():
+            table = getattr(self, name)
+            if not isinstance(table, kind) and not (name == "average" and table is None):
+                raise ValueError(f"{name}: expected {kind.__name__}(...), got {table!r}")
+        # Only a `replace` of the name gives this: the tables would stay the default's.
+        if self.preset == "paper" and self._has_tables_of("default"):
+            raise ValueError("preset: expected Settings.paper(...), got only the name replaced")
+
+    def _has_tables_of(self, preset: str) -> bool:
+        return all(getattr(self, name) == table for name, table in PRESETS[preset].items())
+
+    def _check_counts(self) -> None:
+        """Whole numbers become plain ones: those of NumPy cannot be written as JSON."""
+        counts = {
+            "policy_dim": checked_whole(self.policy_dim, "policy_dim", 1),
+            "outcome_dim": checked_whole(self.outcome_dim, "outcome_dim", 1),
+            "recall": checked_whole(self.recall, "recall", 1, MOST_RECALLED),
+        }
+        if not is_whole(self.grades) or self.grades not in CUTS:
+            raise ValueError(f"grades: expected one of {list(CUTS)}, got {self.grades!r}")
+        for name, value in {**counts, "grades": int(self.grades)}.items():
+            object.__setattr__(self, name, value)
 
     @property
     def rule_name(self) -> str:
@@ -132,19 +168,7 @@ class Settings:
         **changes: Any,
     ) -> Settings:
         """The paper's tables to the letter."""
-        return Settings(
-            **{
-                "policy_dim": policy_dim,
-                "outcome_dim": outcome_dim,
-                "rule": rule,
-                "preset": "paper",
-                "forward": ForwardSettings(),
-                "inverse": InverseSettings(),
-                "average": None,
-                "query": QuerySettings(),
-                **changes,
-            }
-        )
+        return Settings(policy_dim, outcome_dim, rule, "paper", **changes)
 
     @staticmethod
     def default(*args: Any, **changes: Any) -> Settings:
@@ -163,9 +187,14 @@ class Settings:
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> Settings:
-        """The settings that `to_dict` wrote; what is missing has its default."""
+        """The settings that `to_dict` wrote, also before there were averages.
+
+        What is missing has its default.
+        """
         values = dict(record)
-        if "preset" in values:  # written by `to_dict`, perhaps before there were averages
+        # `to_dict` leaves out an average of None, and wrote none before there were averages. It has
+        # always written these three: a record without them is a user's own, with the preset's.
+        if {"preset", "forward", "inverse"} <= set(values):
             values.setdefault("average", None)
         for name, kind in _tables().items():
             if isinstance(values.get(name), dict):
@@ -191,9 +220,7 @@ def checked_settings(settings: object) -> Settings:
 
 def checked_seed(seed: object) -> int:
     """The seed that a caller gave, as a plain number."""
-    if isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0:
-        raise ValueError(f"seed: expected a whole number from 0, got {seed!r}")
-    return int(seed)
+    return checked_whole(seed, "seed", 0)
 
 
 @functools.cache

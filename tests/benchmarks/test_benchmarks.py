@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import clock, floor, scenario, speed, study_time, waiting
+from benchmarks import clock, floor, proposals, scenario, speed, study_time, waiting
 from benchmarks.peers import study as peers_study
 from benchmarks.reference.lookahead import Lookahead
 from sfihilo import Settings
@@ -127,6 +127,15 @@ def test_prepared_session_asks_the_queries_of_the_bare_loop() -> None:
     found = waiting.waiting_times(scenario.person(), 4)
     assert found["same_queries"] is True
     assert found["prepared_worst_ms"] >= found["prepared_ms"]
+
+
+def test_whole_proposal_takes_longer_than_its_query() -> None:
+    user = scenario.person(dimension=2)
+    told = scenario.tell_all(user, 32, dimension=2)
+    row = proposals.proposal_times(Settings(2, 2), user, told, 30, 3)
+    assert row["proposal_ms"] > row["query_ms"] > 0
+    assert row["chance_new_ms"] > 0
+    assert (row["t"], row["repeats"]) == (30, 3)
 
 
 def test_floor_grows_with_the_observations() -> None:

@@ -131,6 +131,15 @@ def test_speed_text_lists_repeats_and_checkpoints() -> None:
     assert "| default_query_ms_t200 | 90 | at most 100 ms |" in text
 
 
+def test_proposals_text_lists_query_prediction_and_both() -> None:
+    assert tables.proposals_text({}) == ""
+    row = {"t": 60, "repeats": 15, "query_ms": 20.0, "chance_new_ms": 30.0, "proposal_ms": 51.4}
+    text = tables.proposals_text({"proposals": [row], "origins": {"proposals": ORIGIN}})
+    assert "at commit abc1234" in text
+    assert "medians of 15" in text
+    assert "| 60 | 20 | 30 | 51 |" in text
+
+
 def record(method: str, user: int, error: float) -> dict[str, Any]:
     curve = [
         {"queries": queries, "error": error + change, "rmse": 0.1}

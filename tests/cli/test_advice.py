@@ -224,6 +224,7 @@ def test_goal_option_goes_before_the_rule_of_the_file(folder: Path) -> None:
         ('answers = "six"', "answers: expected two, five, seven, got 'six'"),
         ("answers = 7", "answers: expected two, five, seven, got 7"),
         ("recall = 6", "recall: expected a whole number from 1 to 5, got 6"),
+        ("recall = 2.0", "recall: expected a whole number from 1 to 5, got 2.0"),
         ('recall = "all"', "recall: expected a whole number from 1 to 5, got 'all'"),
         ("recall_noise = -1", "recall_noise: expected a number from 0, got -1"),
         ('goal = "fast"', "goal: expected understand or best, got 'fast'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -108,3 +109,10 @@ def write_results(results: Path, table: pd.DataFrame, template: Unit = UNIT) -> 
         }
         store.write(unit, encode(rows[["query", "metric", "value"]], about))
     return results / preset
+
+
+def note_digest(results: Path, digest: str) -> None:
+    """Writes the study.json of results that this version of the default preset computed."""
+    path = Store(results, "default").study
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"preset_digest": digest}), encoding="utf-8")

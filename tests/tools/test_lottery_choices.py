@@ -9,7 +9,7 @@ def test_lotteries_are_described_by_moments_and_complexity() -> None:
         {
             "subject": ["p", "p"],
             "true_response": ["f", "j"],
-            "test_part": ["cs", "ss"],
+            "test_part": ["cs", "sc"],
             "P_A1": [0.25, 0.5],
             "O_A1": [8.0, 3.0],
             "P_A2": [0.75, 0.5],
@@ -27,7 +27,7 @@ def test_lotteries_are_described_by_moments_and_complexity() -> None:
     # (0.25 * 6^3 - 0.75 * 2^3) / 12^1.5; a sure amount has no skewness.
     assert choices["a_skewness"].tolist() == pytest.approx([48 / 12**1.5, 0])
     assert list(choices["a_complex"]) == [1, 0]
-    assert list(choices["b_complex"]) == [0, 0]
+    assert list(choices["b_complex"]) == [0, 1]
 
 
 def test_an_unknown_key_is_refused() -> None:

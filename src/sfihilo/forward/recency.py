@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from sfihilo.checks import Checked, one_of, positive, positive_range
+from sfihilo.checks import Checked, one_of, positive, positive_range, whole
 from sfihilo.forward import ForwardSettings, Hyperparameters
 from sfihilo.forward.tuning import Split
 from sfihilo.history import FloatArray, ForwardData, IntArray
@@ -37,8 +37,8 @@ class RecencySettings(Checked):
     variant: Literal["unweighted", "known", "learned"] = one_of("unweighted", "known", "learned")
     decay_time: float | None = positive(None)
     weight_floor: float = positive(1e-4)
-    trials: int = positive(64)
-    startup_trials: int = positive(16)
+    trials: int = whole(1, 64)
+    startup_trials: int = whole(1, 16)
     decay_times: tuple[float, float] = positive_range((15.0, 400.0))
     bandwidths: tuple[float, float] = positive_range((0.02, 0.40))
 

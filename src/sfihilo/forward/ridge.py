@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from sfihilo.checks import Checked, fraction, one_of, positive, positives
+from sfihilo.checks import Checked, fraction, one_of, positive, positives, whole
 from sfihilo.forward.factor import add_to_diagonal, explained_by, inverse_cholesky
 from sfihilo.forward.kernel import rbf
 from sfihilo.history import FloatArray, IntArray
@@ -38,8 +38,8 @@ class ForwardSettings(Checked):
     length_scales: tuple[float, ...] = positives((0.3, 0.4, 0.5, 0.6, 0.7))
     ridges: tuple[float, ...] = positives((1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1))
     validation_fraction: float = fraction(0.2)
-    tuning_cap: int = positive(1024)
-    warm_up: int = positive(16)
+    tuning_cap: int = whole(1, 1024)
+    warm_up: int = whole(1, 16)
     jitter: float = positive(1e-10)
     variance_floor: float = positive(1e-4)
     initial_length_scale: float = positive(0.5)

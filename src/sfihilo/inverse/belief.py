@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from sfihilo.checks import Checked, finite, flag, named_function, one_of, positive
+from sfihilo.checks import Checked, finite, flag, named_function, one_of, positive, text, whole
 from sfihilo.forward.factor import inverse_root
 from sfihilo.history import FloatArray
 from sfihilo.inverse.features import (
@@ -57,15 +57,15 @@ class InverseSettings(Checked):
     attributes all of it to the person.
     """
 
-    features: str = "rbf"
-    feature_count: int = positive(256)
+    features: str = text("rbf")
+    feature_count: int = whole(1, 256)
     orthogonal: bool = flag(False)
     length_scale: float = positive(0.65)
     weight_std: float = positive(1.0)
     log_sharpness_mean: float = finite(0.0)
     log_sharpness_std: float = positive(1.0)
-    iterations: int = positive(50)
-    samples: int = positive(512)
+    iterations: int = whole(1, 50)
+    samples: int = whole(1, 512)
     jitter: float = positive(1e-6)
     tie_odds: float = positive(1.0)
     own_noise: float | None = positive(None)

@@ -13,13 +13,12 @@ slopes       beta_s / sqrt(1 + pi/8 (beta_s sigma_Delta)^2)   (S,)
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from sfihilo import forward as fw
-from sfihilo.checks import Checked, flag, positive, within
+from sfihilo.checks import Checked, flag, whole
 from sfihilo.history import BoolArray, FloatArray, IntArray
 from sfihilo.querying.baselines import information_of_pool
 from sfihilo.querying.labels import LabelModel, Tangent, binary_entropy
@@ -42,14 +41,14 @@ class QuerySettings(Checked):
     measured there too, as in the paper's algorithm but against its section 3 (docs/decisions.md).
     """
 
-    pool_minimum: int = positive(4000)
-    pool_per_dimension: int = within(0, math.inf, 400)
-    targets: int = positive(32)
-    target_samples: int = positive(3)
-    main_shortlist: int = positive(16)
-    variance_shortlist: int = within(0, math.inf, 4)
-    guard_shortlist: int = within(0, math.inf, 4)
-    candidate_outcomes: int = within(0, math.inf, 0)
+    pool_minimum: int = whole(1, 4000)
+    pool_per_dimension: int = whole(0, 400)
+    targets: int = whole(1, 32)
+    target_samples: int = whole(1, 3)
+    main_shortlist: int = whole(1, 16)
+    variance_shortlist: int = whole(0, 4)
+    guard_shortlist: int = whole(0, 4)
+    candidate_outcomes: int = whole(0, 0)
     own_target: bool = flag(True)
 
     def pool_size(self, policy_dim: int) -> int:

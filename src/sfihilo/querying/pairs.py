@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from sfihilo.checks import Checked, not_negatives, positive, positives, within
+from sfihilo.checks import Checked, not_negatives, positive, whole, wholes, within
 from sfihilo.forward import PolicyBelief, sample
 from sfihilo.forward.kernel import rbf
 from sfihilo.history import FloatArray
@@ -57,14 +57,14 @@ class PairSettings(Checked):
     settled: the expected share of misjudged target pairs below which that exponent grows.
     """
 
-    pool: int = positive(300)
-    past: int = within(0, math.inf, 150)
+    pool: int = whole(1, 300)
+    past: int = whole(0, 150)
     moves: tuple[float, ...] = not_negatives((0.0, 0.05, 0.1))
-    pairs: int = positive(128)
-    draws: tuple[int, int, int] = positives((2, 8, 32), 3)
-    shortlist: int = positive(24)
-    local_starts: int = within(0, math.inf, 4)
-    local_steps: int = within(0, math.inf, 12)
+    pairs: int = whole(1, 128)
+    draws: tuple[int, int, int] = wholes(1, (2, 8, 32))
+    shortlist: int = whole(1, 24)
+    local_starts: int = whole(0, 4)
+    local_steps: int = whole(0, 12)
     local_radius: float = positive(0.08)
     balance: float = within(0, math.inf, 0.15)
     settled: float = within(0, math.inf, 0.1)

@@ -20,6 +20,7 @@ from sfihilo.study.pages.advice_page import (
     tables,
     write_tables,
 )
+from tests.study.invented import note_digest
 
 ROW = PANEL[1]
 
@@ -72,10 +73,18 @@ def test_stored_a_later_folder_replaces_the_cells_that_it_has_and_keeps_the_othe
     assert list(results.curves(OTHERS[0].cell(ROW), "advice_gap").queries) == [60]
 
 
-def test_write_tables_replaces_only_what_stands_between_the_marks(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with results of two people."""
+    tables = {tmp_path: _table(SEEKER, [0.1, 0.2])}
+    monkeypatch.setattr("sfihilo.study.pages.advice_page.read_results", tables.__getitem__)
+    return tmp_path
+
+
+def test_write_tables_replaces_only_what_stands_between_the_marks(folder: Path) -> None:
+    page = folder / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
-    write_tables(Results.of(_table(SEEKER, [0.1, 0.2])), page)
+    write_tables([folder], page)
     text = page.read_text(encoding="utf-8")
     assert text.startswith(f"before\n{BEGIN}\n")
     assert text.endswith(f"{END}\nafter\n")
@@ -83,9 +92,19 @@ def test_write_tables_replaces_only_what_stands_between_the_marks(tmp_path: Path
     assert "0.150 (0.050)" in text
 
 
-def test_write_tables_a_page_without_marks_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
+def test_write_tables_says_that_an_earlier_preset_computed_them(folder: Path) -> None:
+    page = folder / "page.md"
+    page.write_text(f"{BEGIN}{END}", encoding="utf-8")
+    write_tables([folder], page)
+    assert "earlier version" not in page.read_text(encoding="utf-8")
+    note_digest(folder, "92237e705863")
+    write_tables([folder], page)
+    assert "computed with an earlier version" in page.read_text(encoding="utf-8")
+
+
+def test_write_tables_a_page_without_marks_is_refused_and_left_as_it_is(folder: Path) -> None:
+    page = folder / "page.md"
     page.write_text("no marks", encoding="utf-8")
     with pytest.raises(ValueError, match="expected the marks"):
-        write_tables(Results.of(_table(SEEKER, [0.1])), page)
+        write_tables([folder], page)
     assert page.read_text(encoding="utf-8") == "no marks"

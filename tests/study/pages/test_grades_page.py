@@ -11,6 +11,8 @@ from sfihilo.study.analysis.summary import panel_tests, summarise
 from sfihilo.study.design.panels import ADVICE_AT
 from sfihilo.study.figures.grade_curves import graded_answers
 from sfihilo.study.pages.grades_page import PANEL, cell_of, page, stored, write_page
+from sfihilo.study.run.description import preset_digest
+from tests.study.invented import note_digest
 
 QUERIES = (16, 25, 50, 75, 100, 125, 150)
 USERS = 6
@@ -60,6 +62,14 @@ def test_page_states_crossing_differences_and_advice(results: Results, tmp_path:
     advice = line_of(text, "seven grades", 1)
     assert advice[1:] == ["0.625 (+0.100 [+0.100, +0.100])"] * len(ADVICE_AT)
     assert line_of(text, "two answers", 1)[1:] == ["0.525"] * len(ADVICE_AT)
+
+
+def test_page_says_that_an_earlier_preset_computed_it(results: Results, tmp_path: Path) -> None:
+    sentence = "computed with an earlier version"
+    note_digest(tmp_path, preset_digest("default"))
+    assert sentence not in page(tmp_path, tmp_path / "page.md")
+    note_digest(tmp_path, "92237e705863")
+    assert sentence in page(tmp_path, tmp_path / "page.md")
 
 
 def test_page_without_results_says_that_nothing_was_run(tmp_path: Path) -> None:

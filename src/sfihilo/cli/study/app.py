@@ -266,9 +266,9 @@ def advice(
     from sfihilo.study.pages.advice_page import stored, write_tables
 
     with errors():
-        table = stored(results)
-        written = style.write(advice_gap(table), results[0] / "figures", "advice_gap")
-        written.append(write_tables(table, out))
+        figure = advice_gap(stored(results))
+        written = style.write(figure, results[0] / "figures", "advice_gap")
+        written.append(write_tables(results, out))
     _show_paths(written, as_json)
 
 

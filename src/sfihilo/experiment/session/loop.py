@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from sfihilo.checks import checked_whole
 from sfihilo.experiment.log.errors import LogError
 from sfihilo.experiment.record.answers import Answer
 from sfihilo.experiment.record.record import Record
@@ -44,9 +45,7 @@ def run(session: Steps, apply: Apply, measure: Measure, choose: Choose, trials: 
     function of the lab fails (or Ctrl-C is pressed) the session is interrupted and the error goes
     on to the caller; `run` again continues.
     """
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 0:
-        raise ValueError(f"trials: expected a whole number from 0, got {trials!r}")
-    for _ in range(trials):
+    for _ in range(checked_whole(trials, "trials", 0)):
         trial = session.ask()
         try:
             _conduct(session, trial, apply, measure, choose)

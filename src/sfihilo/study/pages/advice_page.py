@@ -57,14 +57,14 @@ def stored(folders: Sequence[Path]) -> Results:
     return Results.of(kept)
 
 
-def write_tables(results: Results, page: Path) -> Path:
-    """Replaces what stands between the marks of the page."""
+def write_tables(folders: Sequence[Path], page: Path) -> Path:
+    """Replaces what stands between the marks of the page by the tables of these results."""
     text = page.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"{page}: expected the marks {BEGIN} and {END}, got a page without them")
-    block = "\n".join(tables(results))
+    block = "\n".join([*tables(stored(folders)), *markdown.earlier_preset(folders)])
     write_atomically(page, f"{before}{BEGIN}\n\n{block}\n{END}{after}".encode())
     return page
 

@@ -91,6 +91,7 @@ def page(results: Path, out: Path) -> str:
         *_overview(table),
         *markdown.figure(results, out, "graded_answers", "Learning curves and advice by answers"),
         _NOT_THE_PAPER,
+        *markdown.earlier_preset([results]),
         *markdown.section("The advice"),
         *_advice(table),
         _USE,

@@ -1,4 +1,4 @@
-"""Numbers, tables, figures and commands as Markdown."""
+"""Numbers, tables, figures, commands and where results are from, as Markdown."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from sfihilo.study.analysis.calibration import Reliability
 from sfihilo.study.analysis.quantities import Measured
 from sfihilo.study.analysis.statistics import stars
 from sfihilo.study.pages.verdicts import ALL_USERS
+from sfihilo.study.run.description import preset_digest
+from sfihilo.study.run.result_files import Store
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
@@ -80,6 +82,24 @@ def minus(text: str) -> str:
 def command(panel: str, preset: str) -> str:
     """The command that completes a panel; it skips what is done."""
     return f"sfihilo study run {panel} --preset {preset} --users {ALL_USERS}"
+
+
+def earlier_preset(folders: Iterable[Path]) -> Iterator[str]:
+    """A sentence that names the folders whose default preset is not today's, if there are any."""
+    stated = {folder: Store(folder, "default").common() for folder in folders}
+    today = preset_digest("default")
+    # Results without a digest are from before there were digests.
+    earlier = [
+        f"`{folder.as_posix()}`"
+        for folder, common in stated.items()
+        if common and common.get("preset_digest") != today
+    ]
+    if earlier:
+        yield (
+            f"The rows of the default preset in {' and '.join(earlier)} were computed with an "
+            "earlier version of it ([which](default-preset.md#why-these-priors))."
+        )
+        yield ""
 
 
 def figure(results: Path, out: Path, name: str, words: str) -> Iterator[str]:

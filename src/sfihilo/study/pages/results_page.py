@@ -114,6 +114,7 @@ def page(results: Path, out: Path) -> str:
         *_details(found),
         *_choices(table),
         *_presets(same_users),
+        *markdown.earlier_preset([results]),
         *(_comparison(results, table) if shared else _not_compared()),
         *(figure("preset_conditions", "Change in every condition") if shared else ()),
         *_calibration(same_users),
