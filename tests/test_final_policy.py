@@ -245,7 +245,7 @@ def test_advice_rests_on_the_average_and_not_on_the_posterior_of_the_rule() -> N
     def drawn(policy: FloatArray) -> FloatArray:
         belief = processes.at(policy[None], np.float64)
         deviation = np.sqrt(belief.variance[0] + processes.noise**2)
-        return np.clip(belief.mean[0] + deviation * normals_of(state), 0, 1)
+        return np.asarray(np.clip(belief.mean[0] + deviation * normals_of(state), 0, 1))
 
     outcomes, others = drawn(best.policy), np.roll(drawn(state.forward.policies[-1]), 8, axis=0)
     average, rule = (
