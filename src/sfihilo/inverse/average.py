@@ -165,7 +165,7 @@ class RewardAverage:
         return mixed
 
     def _rows(self, outcomes: FloatArray) -> FloatArray:
-        return outcome_rows(outcomes, len(self.features.scales))
+        return outcome_rows(outcomes, self.features.outcome_dim)
 
 
 def reward_average(
