@@ -13,7 +13,8 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 Accepts = Callable[[Any], bool]
@@ -67,10 +68,24 @@ def positives(default: tuple[float, ...], count: int | None = None) -> Any:
 
 def not_negatives(default: tuple[float, ...]) -> Any:
     """One or more finite numbers from zero."""
+    return _field(default, lambda values: _all(_not_negative, values), "numbers from 0")
+
+
+def rising_positives(default: tuple[float, ...]) -> Any:
+    """One or more positive numbers, each larger than the one before."""
     return _field(
         default,
-        lambda values: _all(lambda value: _number(value) and 0 <= value < math.inf, values),
-        "numbers from 0",
+        lambda values: _all(_positive, values) and _rising(values),
+        "rising positive numbers",
+    )
+
+
+def rising_not_negatives(default: tuple[float, ...]) -> Any:
+    """One or more finite numbers from zero, each larger than the one before."""
+    return _field(
+        default,
+        lambda values: _all(_not_negative, values) and _rising(values),
+        "rising numbers from 0",
     )
 
 
@@ -78,7 +93,7 @@ def positive_range(default: tuple[float, float]) -> Any:
     """Two positive numbers, the lower one first."""
     return _field(
         default,
-        lambda pair: _all(_positive, pair, 2) and pair[0] < pair[1],
+        lambda pair: _all(_positive, pair, 2) and _rising(pair),
         "two rising positive numbers",
     )
 
@@ -117,6 +132,14 @@ def _number(value: object) -> bool:
 
 def _positive(value: Any) -> bool:
     return _number(value) and 0 < value < math.inf
+
+
+def _not_negative(value: Any) -> bool:
+    return _number(value) and 0 <= value < math.inf
+
+
+def _rising(values: Sequence[float]) -> bool:
+    return all(low < high for low, high in pairwise(values))
 
 
 def named_function(name: str, what: str, known: tuple[str, ...]) -> Callable[..., Any]:

@@ -42,7 +42,13 @@ from functools import cached_property
 import numpy as np
 import scipy
 
-from sfihilo.checks import Checked, not_negatives, positive, positives
+from sfihilo.checks import (
+    Checked,
+    positive,
+    positives,
+    rising_not_negatives,
+    rising_positives,
+)
 from sfihilo.forward.factor import add_to_diagonal, explained_by, inverse_cholesky
 from sfihilo.history import FloatArray
 from sfihilo.inverse.belief import InverseBelief, InverseSettings
@@ -62,15 +68,15 @@ class AverageSettings(Checked):
     """Amplitudes and their priors.
 
     linear: values of a in units of sqrt(3 / d), with a log-normal prior around `linear_median` of
-    standard deviation `log_linear_std`. curved: values of b, in logits, with their prior odds.
-    prior_difference, counted as `prior_count` observations: how far compared outcomes lie apart
-    before any was seen.
+    standard deviation `log_linear_std`. curved: values of b, in logits, with their prior odds. Both
+    rise: each pair is fitted from the fit of a neighbour on the grid. prior_difference, counted as
+    `prior_count` observations: how far compared outcomes lie apart before any was seen.
     """
 
-    linear: tuple[float, ...] = positives((0.5, 1.0, 2.0, 4.0))
+    linear: tuple[float, ...] = rising_positives((0.5, 1.0, 2.0, 4.0))
     linear_median: float = positive(1.4)
     log_linear_std: float = positive(1.0)
-    curved: tuple[float, ...] = not_negatives((0.0, 0.7, 2.0, 6.0, 12.0, 24.0))
+    curved: tuple[float, ...] = rising_not_negatives((0.0, 0.7, 2.0, 6.0, 12.0, 24.0))
     curved_odds: tuple[float, ...] = positives((1.0, 2.0, 16.0, 1.0, 1.0, 1.0))
     prior_difference: float = positive(0.28)
     prior_count: float = positive(0.1)
