@@ -347,20 +347,27 @@ def test_combined_features_gradient_matches_numerical_slope() -> None:
         assert gradient[:, axis] == pytest.approx(rise / (2 * step), rel=1e-4, abs=1e-4)
 
 
-def played(rounds: int) -> State:
-    state = begin(Settings(policy_dim=2, outcome_dim=2), seed=5)
+def played(rounds: int, grades: int, missing: bool) -> State:
+    state = begin(Settings(policy_dim=2, outcome_dim=2, grades=grades), seed=5)
     for _ in range(rounds):
         query = ask(state)
         outcome = 0.8 * query.policy + 0.1
-        choice = None
+        choice, strength = None, None
         if query.anchor is not None:
-            choice = "new" if outcome.sum() > query.anchor.sum() else "previous"
-        state = tell(state, query, Response(outcome, choice))  # type: ignore[arg-type]
+            gap = outcome.sum() - query.anchor.sum()
+            choice = "new" if gap > 0 else "previous"
+            strength = 1 + int(abs(gap) > 0.3) if grades > 2 else None
+        if missing and query.round % 3 == 2:
+            outcome[0] = np.nan
+        state = tell(state, query, Response(outcome, choice, strength))  # type: ignore[arg-type]
     return state
 
 
-def test_loaded_state_predicts_the_same_bits() -> None:
-    state = played(9)
+@pytest.mark.parametrize(("grades", "missing"), [(2, False), (5, False), (2, True)])
+def test_loaded_state_predicts_the_same_bits(grades: int, missing: bool) -> None:
+    state = played(9, grades, missing)
+    assert (state.inverse.grading.scale != 1) == (grades > 2)
+    assert (state.inverse.clarity.min() < 1) == missing
     again = load(save(state))
     some, other = np.random.default_rng(0).uniform(size=(2, 20, 2))
     for one, two in (

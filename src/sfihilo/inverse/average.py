@@ -18,9 +18,12 @@ correction                         what the bound misses of the log evidence
     p_k    ~ exp(bound_k + correction_k) prior(a_k) prior(b_k)
 
 The answers decide how noisy this person is (both amplitudes small), how linear (a against b) and
-how curved (b). Nothing here is random and nothing depends on earlier fits: the average is a
-function of the comparisons in their order, so a loaded state predicts the same numbers as the saved
-one.
+how curved (b). No fit is random or starts from one of an earlier round. If every outcome was
+measured and answers have no grades, the average is a function of the comparisons in their order.
+Otherwise two of its inputs come from the rule's posterior (belief.py), and so depend on its earlier
+fits: the scale of the grades, with whether they are used (`Grading`), and the clarity of answers
+about outcomes that were measured in part (`imputation.imputed_clarity`). `save` stores both, so a
+loaded state predicts the same numbers as the saved one.
 
 The unit of the reward is the logit: a reward larger by one is preferred with odds e. `better`, the
 probability that the reward is truly larger, leaves out the noise of a person's own judgement and
