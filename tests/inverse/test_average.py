@@ -7,7 +7,7 @@ from scipy.special import expit, log_expit, logsumexp, ndtr, softmax
 from sfihilo import Response, Settings, State, ask, begin, load, save, tell
 from sfihilo import inverse as inv
 from sfihilo.history import FloatArray
-from sfihilo.inverse.average import AverageSettings, Component, RewardAverage, reward_average
+from sfihilo.inverse.average import AverageSettings, Component, RewardAverage
 from sfihilo.inverse.features import CombinedFeatures
 from sfihilo.inverse.likelihood import Answers
 from sfihilo.inverse.variational import variational_fit
@@ -27,10 +27,9 @@ def learned(
     settings: AverageSettings = AverageSettings(),
 ) -> RewardAverage:
     features = inv.feature_map(DEFAULT_INVERSE, first.shape[1], np.random.default_rng(1))
-    belief = inv.begin(DEFAULT_INVERSE, features)
-    if len(labels):
-        belief = inv.update(belief, inv.difference(features, first, second), labels)
-    return reward_average(settings, belief, (first, second), rng_of)
+    curved = inv.difference(features, first, second)
+    compared = inv.Compared(first - second, curved, np.ones(len(labels)), Answers.ungraded(labels))
+    return inv.reward_average(settings, DEFAULT_INVERSE, features, compared, rng_of)
 
 
 def choices(

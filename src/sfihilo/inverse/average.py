@@ -41,6 +41,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -54,8 +55,8 @@ from sfihilo.checks import (
 )
 from sfihilo.forward.factor import add_to_diagonal, explained_by, inverse_cholesky
 from sfihilo.history import FloatArray
-from sfihilo.inverse.belief import InverseBelief, InverseSettings
-from sfihilo.inverse.features import CombinedFeatures, outcome_rows
+from sfihilo.inverse.belief import InverseSettings
+from sfihilo.inverse.features import CombinedFeatures, FeatureMap, outcome_rows
 from sfihilo.inverse.likelihood import Answers, evidence_correction
 from sfihilo.inverse.posterior import LOGISTIC_STD
 from sfihilo.inverse.variational import VariationalFit, variational_fit
@@ -177,14 +178,28 @@ class RewardAverage:
         return outcome_rows(outcomes, self.features.outcome_dim)
 
 
+class Compared(NamedTuple):
+    """What an average learns from: the differences of each pair, and the answers about them."""
+
+    linear: FloatArray  # phi - phi'
+    curved: FloatArray  # z(phi) - z(phi')
+    clarity: FloatArray
+    answers: Answers
+
+
 def reward_average(
     settings: AverageSettings,
-    belief: InverseBelief,
-    pairs: tuple[FloatArray, FloatArray],
+    inverse: InverseSettings,
+    features: FeatureMap,
+    compared: Compared,
     generator: Callable[[], np.random.Generator],
 ) -> RewardAverage:
-    """The average over amplitudes, given the belief's answers to these (anchors, outcomes)."""
-    grid = _Grid.of(settings, belief, *pairs)
+    """The average over amplitudes, given these comparisons; `features` are z."""
+    scales = difference_scales(settings, compared.linear)
+    differences = np.hstack([compared.linear / scales, compared.curved])
+    rows = differences * compared.clarity[:, None]
+    combined = CombinedFeatures(scales, features)
+    grid = _Grid(settings, inverse, combined, differences, rows, compared.answers)
     fits = grid.fits()
     evidence = np.array([grid.log_evidence(index, fit) for index, fit in fits.items()])
     probabilities = np.exp(evidence - scipy.special.logsumexp(evidence))
@@ -195,16 +210,14 @@ def reward_average(
         for (index, fit), probability in zip(fits.items(), probabilities, strict=True)
         if probability > 0
     ]
-    return RewardAverage(grid.features, tuple(components), generator, belief.settings.samples)
+    return RewardAverage(combined, tuple(components), generator, inverse.samples)
 
 
-def difference_scales(
-    settings: AverageSettings, first: FloatArray, second: FloatArray
-) -> FloatArray:
+def difference_scales(settings: AverageSettings, differences: FloatArray) -> FloatArray:
     """s: root mean square of the differences seen, with a weak prior."""
     pseudo = settings.prior_count * settings.prior_difference**2
-    squares = np.sum((first - second) ** 2, axis=0)
-    return np.asarray(np.sqrt((pseudo + squares) / (settings.prior_count + len(first))))
+    squares = np.sum(differences**2, axis=0)
+    return np.asarray(np.sqrt((pseudo + squares) / (settings.prior_count + len(differences))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,17 +230,6 @@ class _Grid:
     differences: FloatArray
     rows: FloatArray  # the differences in units of the noise of their answers
     answers: Answers
-
-    @staticmethod
-    def of(
-        settings: AverageSettings, belief: InverseBelief, first: FloatArray, second: FloatArray
-    ) -> _Grid:
-        scales = difference_scales(settings, first, second)
-        features = CombinedFeatures(scales, belief.features)
-        # The belief has the curved differences already.
-        differences = np.hstack([(first - second) / scales, belief.differences])
-        rows = differences * belief.clarity[:, None]
-        return _Grid(settings, belief.settings, features, differences, rows, belief.answers)
 
     def amplitudes(self, index: tuple[int, int]) -> FloatArray:
         """A of the pair (a, b) at this place of the grid."""
