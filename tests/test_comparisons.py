@@ -8,7 +8,7 @@ import pytest
 
 from sfihilo import Response, Settings, begin, reward_from_comparisons, tell
 from sfihilo.history import FloatArray, Query
-from sfihilo.inverse import RewardAverage, RewardPosterior
+from sfihilo.inverse import InverseSettings, RewardAverage, RewardPosterior
 from sfihilo.state import State
 
 
@@ -81,7 +81,15 @@ def test_reward_takes_outcomes_of_any_number_type(settings: Settings) -> None:
     assert single.dtype == np.float32
 
 
-@pytest.mark.parametrize("settings", PRESETS, ids=["average", "before", "paper"])
+OWN_FEATURES = [
+    Settings.paper(inverse=InverseSettings(features=name))
+    for name in ("linear", "tests.small:own_features")
+]
+
+
+@pytest.mark.parametrize(
+    "settings", PRESETS + OWN_FEATURES, ids=["average", "before", "paper", "linear", "own"]
+)
 @pytest.mark.parametrize(
     ("outcome", "message"),
     [
@@ -89,8 +97,9 @@ def test_reward_takes_outcomes_of_any_number_type(settings: Settings) -> None:
         ([[0.2, np.inf]], "outcomes: expected finite numbers"),
         ([[0.2, None]], "outcomes: expected finite numbers"),
         ([["0.2", "0.3"]], "outcomes: expected finite numbers"),
-        ([0.2, 0.3], r"outcomes: expected rows with .* got shape \(2,\)"),
-        ([[0.2, 0.3, 0.4]], r"got shape \(1, 3\)|size 2 is different|size 4 is different"),
+        ([0.2, 0.3], r"outcomes: expected rows of 2 numbers, got shape \(2,\)"),
+        ([[0.2, 0.3, 0.4]], r"outcomes: expected rows of 2 numbers, got shape \(1, 3\)"),
+        ([[0.2]], r"outcomes: expected rows of 2 numbers, got shape \(1, 1\)"),
     ],
 )
 def test_reward_of_no_outcomes_is_refused(

@@ -14,6 +14,7 @@ from sfihilo.forward import ForwardSettings, Hyperparameters
 from sfihilo.history import Choice, FloatArray, Query, generator
 from sfihilo.inverse import InverseSettings
 from sfihilo.inverse.posterior import Reward
+from sfihilo.recommendation import LAST_TRIED
 from tests.small import played, small, true_outcome, true_reward
 
 
@@ -226,6 +227,34 @@ def test_outcome_interval_covers_new_measurements() -> None:
         widths.append(best.outcome_high - best.outcome_low)
     assert np.mean(covered) > 0.9
     assert np.mean(widths) < 0.5
+
+
+def noisy(query: Query, outcome_dim: int) -> Response:
+    """A person who values the first outcome, linearly, and often answers against it."""
+    outcome = true_outcome(query.policy, outcome_dim)
+    if query.anchor is None:
+        return Response(outcome, None)
+    felt = 2 * (outcome - query.anchor)[0] + generator(3, query.round, "person").logistic()
+    return Response(outcome, "new" if felt > 0 else "previous")
+
+
+def test_advice_rests_on_the_average_and_not_on_the_posterior_of_the_rule() -> None:
+    state = played(small(Settings(2, 2, rule="random")), 10, person=noisy)
+    best, processes = recommend(state), state.processes()
+
+    def drawn(policy: FloatArray) -> FloatArray:
+        belief = processes.at(policy[None], np.float64)
+        deviation = np.sqrt(belief.variance[0] + processes.noise**2)
+        return np.asarray(np.clip(belief.mean[0] + deviation * normals_of(state), 0, 1))
+
+    outcomes, others = drawn(best.policy), np.roll(drawn(state.forward.policies[-1]), 8, axis=0)
+    average, rule = (
+        (posterior.preference(outcomes, others).mean(), posterior.mean_reward(outcomes).mean())
+        for posterior in (state.posterior(), state.rule_posterior())
+    )
+    assert (best.preferred[LAST_TRIED], best.reward) == pytest.approx(average)
+    assert rule[0] > average[0] + 0.1  # the rule takes everybody for sharp
+    assert rule[1] != pytest.approx(average[1], rel=0.1)
 
 
 def cornered(count: int = 30) -> State:

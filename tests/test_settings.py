@@ -230,6 +230,11 @@ def test_wrong_noise(value: float) -> None:
 @pytest.mark.parametrize(
     ("kind", "wrong"),
     [
+        (AverageSettings, {"linear": (1.0, 0.5)}),
+        (AverageSettings, {"linear": (0.5, 1.0, 1.0)}),
+        (AverageSettings, {"curved": (2.0, 0.0), "curved_odds": (1.0, 1.0)}),
+        (AverageSettings, {"curved": (0.0, 0.0), "curved_odds": (1.0, 1.0)}),
+        (AverageSettings, {"curved_odds": (1.0, 1.0)}),
         (ForwardSettings, {"jitter": -1.0}),
         (ForwardSettings, {"variance_floor": 0.0}),
         (ForwardSettings, {"initial_ridge": 0.0}),
@@ -261,6 +266,15 @@ def test_wrong_tables(kind: Any, wrong: dict[str, Any]) -> None:
     name = next(iter(wrong))
     with pytest.raises(ValueError, match=f"{name}.*expected.*got"):
         kind(**wrong)
+
+
+def test_amplitudes_that_do_not_rise_are_named() -> None:
+    with pytest.raises(ValueError, match=r"AverageSettings\.linear: expected rising positive .*2"):
+        AverageSettings(linear=(2.0, 1.0))
+    record = Settings().to_dict()
+    record["average"]["curved"] = [6.0, 0.0, 2.0, 12.0, 24.0, 48.0]
+    with pytest.raises(ValueError, match=r"\.curved: expected rising numbers from 0, got \(6"):
+        Settings.from_dict(record)
 
 
 def test_unknown_entries() -> None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
@@ -87,10 +88,24 @@ def positives(default: tuple[float, ...]) -> Any:
 
 def not_negatives(default: tuple[float, ...]) -> Any:
     """One or more finite numbers from zero."""
+    return _field(default, lambda values: _all(_not_negative, values), "numbers from 0")
+
+
+def rising_positives(default: tuple[float, ...]) -> Any:
+    """One or more positive numbers, each larger than the one before."""
     return _field(
         default,
-        lambda values: _all(lambda value: is_number(value) and 0 <= value < math.inf, values),
-        "numbers from 0",
+        lambda values: _all(_positive, values) and _rising(values),
+        "rising positive numbers",
+    )
+
+
+def rising_not_negatives(default: tuple[float, ...]) -> Any:
+    """One or more finite numbers from zero, each larger than the one before."""
+    return _field(
+        default,
+        lambda values: _all(_not_negative, values) and _rising(values),
+        "rising numbers from 0",
     )
 
 
@@ -98,7 +113,7 @@ def positive_range(default: tuple[float, float]) -> Any:
     """Two positive numbers, the lower one first."""
     return _field(
         default,
-        lambda pair: _all(_positive, pair, 2) and pair[0] < pair[1],
+        lambda pair: _all(_positive, pair, 2) and _rising(pair),
         "two rising positive numbers",
     )
 
@@ -162,6 +177,14 @@ def is_number(value: object) -> bool:
 
 def _positive(value: Any) -> bool:
     return is_number(value) and 0 < value < math.inf
+
+
+def _not_negative(value: Any) -> bool:
+    return is_number(value) and 0 <= value < math.inf
+
+
+def _rising(values: Sequence[float]) -> bool:
+    return all(low < high for low, high in pairwise(values))
 
 
 def named_function(name: str, what: str, known: tuple[str, ...]) -> Callable[..., Any]:

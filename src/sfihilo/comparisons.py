@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from reprlib import repr as shortened
 
@@ -14,7 +13,7 @@ from sfihilo import inverse as inv
 from sfihilo.history import FloatArray, generator
 from sfihilo.inverse import InverseSettings, Reward
 from sfihilo.inverse.features import FeatureMap
-from sfihilo.inverse.likelihood import ungraded_bounds
+from sfihilo.inverse.likelihood import Answers
 from sfihilo.refit import sharpness_due_at
 from sfihilo.settings import Settings, checked_seed, checked_settings
 from sfihilo.state import checked_floats
@@ -65,18 +64,13 @@ def reward_from_comparisons(
             f"got shapes {ones.shape}, {others.shape} and {len(labels)} answers"
         )
     features = _features(settings.inverse, ones.shape[1], seed)
-    belief = inv.begin(settings.inverse, features)
     rows = inv.difference(features, ones, others)
-    if settings.averaged is not None:  # it fits its own grid to the belief's comparisons
-        belief = replace(
-            belief,
-            differences=rows,
-            labels=labels,
-            bounds=ungraded_bounds(labels),
-            clarity=np.ones(len(labels)),
-        )
+    if settings.averaged is not None:
+        told = Answers.ungraded(labels, settings.inverse.tie_odds)
+        compared = inv.Compared(ones - others, rows, np.ones(len(labels)), told)
         random = partial(generator, seed, len(labels), "average")
-        return inv.reward_average(settings.averaged, belief, (ones, others), random)
+        return inv.reward_average(settings.averaged, settings.inverse, features, compared, random)
+    belief = inv.begin(settings.inverse, features)
     for count in range(1, len(labels) + 1):
         due = sharpness_due_at(count)
         if due or count == len(labels):

@@ -23,11 +23,15 @@ SHARPNESS_DELAY = 10
 GRADED_OFTEN = 40
 
 
-def is_checkpoint(comparisons: int) -> bool:
-    """Whether the forward model's hyperparameters are reselected after this many comparisons."""
-    if comparisons <= 200:
-        return comparisons == 16 or (comparisons > 0 and comparisons % 25 == 0)
-    return comparisons % 50 == 0
+def is_checkpoint(round: int) -> bool:
+    """Whether the forward model's hyperparameters are reselected at the end of this round.
+
+    Rounds count from 0, and round 0 compares nothing: with every answer given, the round is the
+    number of comparisons so far.
+    """
+    if round <= 200:
+        return round == 16 or (round > 0 and round % 25 == 0)
+    return round % 50 == 0
 
 
 def sharpness_is_due(history: History, grades: int) -> bool:
@@ -42,9 +46,9 @@ def sharpness_is_due(history: History, grades: int) -> bool:
     return any(sharpness_due_at(round) for round in rounds)
 
 
-def sharpness_due_at(comparisons: int) -> bool:
-    """Whether the sharpness is reselected after this many comparisons."""
-    return is_checkpoint(comparisons - SHARPNESS_DELAY)
+def sharpness_due_at(round: int) -> bool:
+    """Whether a sharpness update is due at the end of this round, or at the next answer."""
+    return is_checkpoint(round - SHARPNESS_DELAY)
 
 
 def fitted_forward(

@@ -13,7 +13,7 @@ from sfihilo.forward import ForwardBelief
 from sfihilo.forward.gaussian_process import OutcomeProcesses, outcome_processes
 from sfihilo.forward.recency import Decay, recency_weights
 from sfihilo.history import FloatArray, History, generator
-from sfihilo.inverse import InverseBelief, Reward, RewardAverage, reward_average
+from sfihilo.inverse import Compared, InverseBelief, Reward, RewardAverage, reward_average
 from sfihilo.inverse.posterior import RewardPosterior, reward_posterior
 from sfihilo.settings import Settings
 
@@ -89,11 +89,13 @@ class State:
     @cached_property
     def _average(self) -> RewardAverage:
         assert self.settings.averaged is not None
-        pairs = self.history.preference_data()
+        pairs, belief = self.history.preference_data(), self.inverse
+        linear = pairs.anchors - pairs.outcomes
         return reward_average(
             self.settings.averaged,
-            self.inverse,
-            (pairs.anchors, pairs.outcomes),
+            self.settings.inverse,
+            belief.features,
+            Compared(linear, belief.differences, belief.clarity, belief.answers),
             lambda: generator(self.seed, self.round, "average"),
         )
 

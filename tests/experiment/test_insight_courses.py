@@ -4,12 +4,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from sfihilo import State
 from sfihilo.experiment import Lab, Session
 from sfihilo.experiment.insight import (
     advised_now,
     advised_policies,
     answer_course,
+    best_ranges,
+    drives,
     learned_rewards,
     outcome_courses,
 )
@@ -50,6 +54,22 @@ def test_the_advice_of_now_has_a_higher_learned_reward_than_a_random_policy(
         assert (low <= mean).all()
         assert (mean <= high).all()
         assert mean[0] > np.median(mean[1:])
+
+
+def test_what_is_told_about_the_reward_is_the_average_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Lab(tmp_path / "study.db") as lab:
+        session, _ = conducted(lab, 6)
+        record, state = session.learned()
+
+    def refuse(_: State) -> None:
+        raise AssertionError("the posterior of the rule was asked")
+
+    monkeypatch.setattr(State, "_posterior", property(refuse))
+    assert len(drives(state, record.space)) == 2
+    assert len(best_ranges(state, record.space)) == 4
+    assert learned_rewards(state, record.space, np.full((1, 4), 0.5)).shape == (3, 1)
 
 
 def test_courses_have_one_place_per_trial(tmp_path: Path) -> None:

@@ -7,9 +7,13 @@ from scipy.special import expit, log_expit, logsumexp, ndtr, softmax
 from sfihilo import Response, Settings, State, ask, begin, load, save, tell
 from sfihilo import inverse as inv
 from sfihilo.history import FloatArray
-from sfihilo.inverse.average import AverageSettings, RewardAverage, reward_average
+from sfihilo.inverse.average import AverageSettings, Component, RewardAverage
 from sfihilo.inverse.features import CombinedFeatures
+from sfihilo.inverse.likelihood import Answers
+from sfihilo.inverse.variational import variational_fit
 from sfihilo.settings import DEFAULT_INVERSE
+
+Pairs = tuple[FloatArray, FloatArray]
 
 
 def rng_of() -> np.random.Generator:
@@ -23,10 +27,9 @@ def learned(
     settings: AverageSettings = AverageSettings(),
 ) -> RewardAverage:
     features = inv.feature_map(DEFAULT_INVERSE, first.shape[1], np.random.default_rng(1))
-    belief = inv.begin(DEFAULT_INVERSE, features)
-    if len(labels):
-        belief = inv.update(belief, inv.difference(features, first, second), labels)
-    return reward_average(settings, belief, (first, second), rng_of)
+    curved = inv.difference(features, first, second)
+    compared = inv.Compared(first - second, curved, np.ones(len(labels)), Answers.ungraded(labels))
+    return inv.reward_average(settings, DEFAULT_INVERSE, features, compared, rng_of)
 
 
 def choices(
@@ -37,6 +40,18 @@ def choices(
     weights = rng.standard_normal(dimension)
     margins = sharpness * (first - second) @ weights
     return first, second, np.where(rng.uniform(size=count) < np.exp(log_expit(margins)), 1.0, -1.0)
+
+
+@np.errstate(under="ignore")  # certain answers
+def sharp_choices(
+    count: int = 120, sharpness: float = 100.0, seed: int = 0
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Of a person with a curved reward of three outcomes, who answers nearly without noise."""
+    rng = np.random.default_rng(seed)
+    first, second = rng.uniform(size=(2, count, 3))
+    rewards = [np.sin(6 * part[:, 0]) - ((part - 0.5) ** 2).sum(axis=1) for part in (first, second)]
+    felt = sharpness * (rewards[0] - rewards[1]) + rng.logistic(size=count)
+    return first, second, np.where(felt > 0, 1.0, -1.0)
 
 
 def test_average_before_any_comparison_is_undecided() -> None:
@@ -164,21 +179,158 @@ def test_hard_comparisons_give_finite_predictions(kind: str) -> None:
     assert ((probability >= 0) & (probability <= 1)).all()
 
 
-def test_more_comparisons_than_features_agree_with_fewer_features_form() -> None:
-    """Both forms of the covariance give the same margins."""
-    first, second, labels = choices(60, 1, 4.0)
+@pytest.mark.parametrize("count", [0, 1, 25])
+def test_scales_are_root_mean_square_differences_with_a_weak_prior(count: int) -> None:
+    rng = np.random.default_rng(11)
+    first, second = rng.uniform(size=(2, count, 3)) * [1.0, 0.3, 0.02]
+    expected = []
+    for outcome in range(3):
+        squares = 0.0
+        for one, other in zip(first[:, outcome], second[:, outcome], strict=True):
+            squares += (one - other) ** 2
+        expected.append(np.sqrt((0.1 * 0.28**2 + squares) / (0.1 + count)))
+    assert learned(first, second, np.ones(count)).features.scales == pytest.approx(expected)
+
+
+def prior_variance(average: RewardAverage, amplitudes: FloatArray, pairs: Pairs) -> float:
+    """Of the margins seen, under one amplitude pair: their mean |A x|^2, one pair after another."""
+    squares = []
+    for one, other in zip(*pairs, strict=True):
+        difference = (average.features(one[None]) - average.features(other[None]))[0]
+        squares.append(sum((a * x) ** 2 for a, x in zip(amplitudes, difference, strict=True)))
+    return float(np.mean(squares))
+
+
+@pytest.mark.parametrize("person", ["noisy", "sharp"])
+@np.errstate(under="ignore")
+def test_noise_beyond_own_judgement_is_taken_as_unmeasured_reward(person: str) -> None:
+    first, second, labels = choices(40, 3, 1.0, seed=3) if person == "noisy" else sharp_choices()
     average = learned(first, second, labels)
-    assert len(labels) > average.features.size  # one outcome has few features
-    some, other = np.random.default_rng(8).uniform(size=(2, 9, 1))
+    some, other = np.random.default_rng(12).uniform(size=(2, 60, 3))
     differences = average.features(some) - average.features(other)
+    expected, sure = np.zeros(60), np.zeros(60)
     for component in average.components:
-        _, variance = component.margins(differences)
-        scaled = differences * component.amplitudes
-        covariance = np.eye(average.features.size) - component.explained.T @ component.explained
-        direct = np.einsum("ij,jk,ik->i", scaled, covariance, scaled)
-        assert variance == pytest.approx(np.maximum(direct, 1e-6), rel=1e-6, abs=1e-9)
-        drawn = component.samples(4000, np.random.default_rng(9)) @ differences.T
-        assert drawn.std(axis=0) == pytest.approx(np.sqrt(variance), rel=0.08)
+        own = 0.2**2 * prior_variance(average, component.amplitudes, (first, second)) / 2
+        assert component.unseen == pytest.approx(max(1.7**2 - own, 0))
+        mean, variance = component.margins(differences)
+        expected += component.probability * ndtr(mean / np.sqrt(variance + max(1.7**2 - own, 0)))
+        sure += component.probability * ndtr(mean / np.sqrt(variance))
+    better = average.better(some, other)
+    assert better == pytest.approx(expected)
+    # An answer adds the noise of judgement to what `better` is unsure of.
+    decided = [np.abs(each - 0.5) for each in (average.preference(some, other), better, sure)]
+    clear = decided[0] > 0.02
+    assert clear.sum() > 30
+    assert (decided[0] < decided[1])[clear].all()
+    largest = average.components[int(np.argmax(average.probabilities))]
+    if person == "noisy":
+        assert largest.unseen > 2.5
+        assert (decided[1] < decided[2])[clear].all()
+    else:
+        assert largest.unseen == 0
+        drawn = average.reward_samples(some) > average.reward_samples(other)
+        assert better == pytest.approx(drawn.mean(axis=1), abs=0.08)
+
+
+def test_unmeasured_reward_before_any_comparison_is_that_of_typical_pairs() -> None:
+    """One scale apart in each outcome, and far apart for the curved part: V = d a^2 + 2 b^2."""
+    nothing = np.empty((0, 3))
+    average = learned(nothing, nothing, np.empty(0))
+    assert {component.amplitudes[-1] for component in average.components} == {0, 0.7, 2, 6, 12, 24}
+    for component in average.components:
+        linear, curved = component.amplitudes[0], component.amplitudes[-1]
+        own = 0.2**2 * (3 * linear**2 + 2 * curved**2) / 2
+        assert component.unseen == pytest.approx(max(1.7**2 - own, 0))
+
+
+def sampled_evidence(
+    differences: FloatArray, labels: FloatArray, component: Component, count: int = 200_000
+) -> float:
+    """log p(answers) under one amplitude pair, by importance sampling of the margins.
+
+    The component's own posterior, widened, proposes the margins; any proposal gives this integral.
+    """
+    scaled = differences * component.amplitudes
+    prior = scaled @ scaled.T + 1e-9 * np.eye(len(labels))
+    known = scaled @ component.explained.T
+    root = np.linalg.cholesky(1.3 * (prior - known @ known.T) + 1e-9 * np.eye(len(labels)))
+    normals = np.random.default_rng(13).standard_normal((count, len(labels)))
+    margins = differences @ component.weights + normals @ root.T
+    prior_root = np.linalg.cholesky(prior)
+    whitened = np.linalg.solve(prior_root, margins.T)
+    log = 0.5 * (normals**2).sum(axis=1) - 0.5 * (whitened**2).sum(axis=0)
+    log += np.log(np.diag(root)).sum() - np.log(np.diag(prior_root)).sum()
+    return float(logsumexp(log + log_expit(labels * margins).sum(axis=1)) - np.log(count))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@np.errstate(under="ignore")  # far draws have no weight
+def test_evidence_of_a_large_amplitude_is_close_to_importance_sampling(seed: int) -> None:
+    """At b = 24 and 20 answers, where the bound alone is too low; b = 2 is the comparison."""
+    first, second, labels = sharp_choices(20, 40.0, seed)
+    grid = AverageSettings(linear=(1.0,), curved=(2.0, 24.0), curved_odds=(1.0, 1.0))
+    average = learned(first, second, labels, grid)
+    assert [component.amplitudes[-1] for component in average.components] == [2, 24]
+    differences = average.features(first) - average.features(second)
+    sampled, bounds = [], []
+    for component in average.components:
+        sampled.append(sampled_evidence(differences, labels, component))
+        rows, start = differences * component.amplitudes, np.zeros(average.features.size)
+        answers = Answers.ungraded(labels)
+        bounds.append(variational_fit(rows, answers, start, np.full(20, 0.1), 100).bound)
+    exact = sampled[1] - sampled[0]
+    assert exact - (bounds[1] - bounds[0]) > 0.6
+    assert np.log(average.probabilities[1] / average.probabilities[0]) == pytest.approx(
+        exact, abs=0.2
+    )
+
+
+ONE_PAIR = AverageSettings(linear=(2.0,), curved=(6.0,), curved_odds=(1.0,), prior_count=1e9)
+
+
+@pytest.mark.parametrize("count", [12, 80])
+def test_covariance_is_that_of_the_dense_precision(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sigma^-1 = I + X^T W X, with W the curvatures averaged over the margins' own posterior."""
+    monkeypatch.setattr("sfihilo.inverse.average._TOLERANCE", 1e-9)  # where W is that average
+    first, second, labels = choices(count, 2, 4.0)
+    average = learned(first, second, labels, ONE_PAIR)
+    (component,) = average.components
+    assert (count > average.features.size) == (count == 80)
+    rows = (average.features(first) - average.features(second)) * component.amplitudes
+    mean, variance = component.margins(rows / component.amplitudes)
+    nodes = np.linspace(-8, 8, 4001)
+    mass = np.exp(-0.5 * nodes**2) / np.exp(-0.5 * nodes**2).sum()
+    right = expit(mean[:, None] + np.sqrt(variance)[:, None] * nodes)
+    curvature = (right * (1 - right)) @ mass
+    covariance = np.linalg.inv(np.eye(rows.shape[1]) + rows.T @ np.diag(curvature) @ rows)
+    some, other = np.random.default_rng(8).uniform(size=(2, 9, 2))
+    differences = average.features(some) - average.features(other)
+    scaled = differences * component.amplitudes
+    _, found = component.margins(differences)
+    assert found == pytest.approx(np.diag(scaled @ covariance @ scaled.T), rel=1e-3)
+    drawn = component.samples(4000, np.random.default_rng(9)) @ differences.T
+    assert drawn.std(axis=0) == pytest.approx(np.sqrt(found), rel=0.08)
+
+
+def test_comparisons_of_an_outcome_with_itself_change_no_margin() -> None:
+    """They say nothing, but there are now more comparisons than features: the other form."""
+    first, second, labels = choices(12, 2, 4.0)
+    same = np.full((40, 2), 0.5)
+    few = learned(first, second, labels, ONE_PAIR)
+    many = learned(
+        np.vstack([same, first]), np.vstack([same, second]), np.append([1.0] * 40, labels), ONE_PAIR
+    )
+    assert len(labels) < few.features.size < len(labels) + 40
+    some, other = np.random.default_rng(8).uniform(size=(2, 9, 2))
+    differences = few.features(some) - few.features(other)
+    for one, two in zip(
+        few.components[0].margins(differences),
+        many.components[0].margins(differences),
+        strict=True,
+    ):
+        assert two == pytest.approx(one, rel=1e-4)
 
 
 def test_combined_features_gradient_matches_numerical_slope() -> None:
@@ -194,20 +346,27 @@ def test_combined_features_gradient_matches_numerical_slope() -> None:
         assert gradient[:, axis] == pytest.approx(rise / (2 * step), rel=1e-4, abs=1e-4)
 
 
-def played(rounds: int) -> State:
-    state = begin(Settings(policy_dim=2, outcome_dim=2), seed=5)
+def played(rounds: int, grades: int, missing: bool) -> State:
+    state = begin(Settings(policy_dim=2, outcome_dim=2, grades=grades), seed=5)
     for _ in range(rounds):
         query = ask(state)
         outcome = 0.8 * query.policy + 0.1
-        choice = None
+        choice, strength = None, None
         if query.anchor is not None:
-            choice = "new" if outcome.sum() > query.anchor.sum() else "previous"
-        state = tell(state, query, Response(outcome, choice))  # type: ignore[arg-type]
+            gap = outcome.sum() - query.anchor.sum()
+            choice = "new" if gap > 0 else "previous"
+            strength = 1 + int(abs(gap) > 0.3) if grades > 2 else None
+        if missing and query.round % 3 == 2:
+            outcome[0] = np.nan
+        state = tell(state, query, Response(outcome, choice, strength))  # type: ignore[arg-type]
     return state
 
 
-def test_loaded_state_predicts_the_same_bits() -> None:
-    state = played(9)
+@pytest.mark.parametrize(("grades", "missing"), [(2, False), (5, False), (2, True)])
+def test_loaded_state_predicts_the_same_bits(grades: int, missing: bool) -> None:
+    state = played(9, grades, missing)
+    assert (state.inverse.grading.scale != 1) == (grades > 2)
+    assert (state.inverse.clarity.min() < 1) == missing
     again = load(save(state))
     some, other = np.random.default_rng(0).uniform(size=(2, 20, 2))
     for one, two in (

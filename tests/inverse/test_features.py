@@ -116,7 +116,7 @@ def test_linear_map_is_the_outcome() -> None:
         fourier_features(32, 3, 0.65, np.random.default_rng(0)),
         landmark_features(32, 3, 0.65, np.random.default_rng(0)),
         LinearFeatures(3),
-        CustomFeatures(own_features, 9),
+        CustomFeatures(own_features, 9, 3),
     ],
     ids=["rbf", "landmarks", "linear", "own"],
 )
@@ -142,13 +142,13 @@ def test_slopes_by_central_differences(features: FeatureMap) -> None:
     ],
 )
 def test_own_map_that_misbehaves(function: object) -> None:
-    features = CustomFeatures(function, 3)  # type: ignore[arg-type]
+    features = CustomFeatures(function, 3, 3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="feature map: expected finite values of shape"):
         features(np.full((4, 3), 0.5))
 
 
 def test_own_map_that_is_defined_inside_the_cube_only() -> None:
-    features = CustomFeatures(np.sqrt, 2)
+    features = CustomFeatures(np.sqrt, 2, 2)
     corner = np.array([[0.0, 1.0]])
     assert np.isfinite(features.jacobian(corner)).all()
 
@@ -182,7 +182,7 @@ def test_averaged_features_and_gradients_equal_their_means_over_normal_outcomes(
 
 
 def test_averaged_own_features_are_those_of_the_mean() -> None:
-    features, rng = CustomFeatures(own_features, 6), np.random.default_rng(6)
+    features, rng = CustomFeatures(own_features, 6, 2), np.random.default_rng(6)
     mean, variance, weights = rng.uniform(size=(4, 2)), np.full((4, 2), 0.1), np.ones(6)
     assert np.array_equal(features.averaged(mean, variance), own_features(mean))
     expected = features.gradient(mean, weights)

@@ -1,6 +1,6 @@
 """Outcome -> reward: the inverse belief (paper appendix "Inverse GP posterior computation")."""
 
-from sfihilo.inverse.average import AverageSettings, RewardAverage, reward_average
+from sfihilo.inverse.average import AverageSettings, Compared, RewardAverage, reward_average
 from sfihilo.inverse.belief import (
     InverseBelief,
     InverseSettings,
@@ -15,6 +15,7 @@ from sfihilo.inverse.posterior import LOGISTIC_STD, Reward, RewardPosterior, rew
 __all__ = [
     "LOGISTIC_STD",
     "AverageSettings",
+    "Compared",
     "InverseBelief",
     "InverseSettings",
     "Reward",

@@ -18,9 +18,12 @@ correction                         what the bound misses of the log evidence
     p_k    ~ exp(bound_k + correction_k) prior(a_k) prior(b_k)
 
 The answers decide how noisy this person is (both amplitudes small), how linear (a against b) and
-how curved (b). Nothing here is random and nothing depends on earlier fits: the average is a
-function of the comparisons in their order, so a loaded state predicts the same numbers as the saved
-one.
+how curved (b). No fit is random or starts from one of an earlier round. If every outcome was
+measured and answers have no grades, the average is a function of the comparisons in their order.
+Otherwise two of its inputs come from the rule's posterior (belief.py), and so depend on its earlier
+fits: the scale of the grades, with whether they are used (`Grading`), and the clarity of answers
+about outcomes that were measured in part (`imputation.imputed_clarity`). `save` stores both, so a
+loaded state predicts the same numbers as the saved one.
 
 The unit of the reward is the logit: a reward larger by one is preferred with odds e. `better`, the
 probability that the reward is truly larger, leaves out the noise of a person's own judgement and
@@ -38,15 +41,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 
-from sfihilo.checks import Checked, not_negatives, positive, positives
+from sfihilo.checks import (
+    Checked,
+    positive,
+    positives,
+    rising_not_negatives,
+    rising_positives,
+)
 from sfihilo.forward.factor import add_to_diagonal, explained_by, inverse_cholesky
 from sfihilo.history import FloatArray
-from sfihilo.inverse.belief import InverseBelief, InverseSettings
-from sfihilo.inverse.features import CombinedFeatures, outcome_rows
+from sfihilo.inverse.belief import InverseSettings
+from sfihilo.inverse.features import CombinedFeatures, FeatureMap, outcome_rows
 from sfihilo.inverse.likelihood import Answers, evidence_correction
 from sfihilo.inverse.posterior import LOGISTIC_STD
 from sfihilo.inverse.variational import VariationalFit, variational_fit
@@ -62,15 +72,15 @@ class AverageSettings(Checked):
     """Amplitudes and their priors.
 
     linear: values of a in units of sqrt(3 / d), with a log-normal prior around `linear_median` of
-    standard deviation `log_linear_std`. curved: values of b, in logits, with their prior odds.
-    prior_difference, counted as `prior_count` observations: how far compared outcomes lie apart
-    before any was seen.
+    standard deviation `log_linear_std`. curved: values of b, in logits, with their prior odds. Both
+    rise: each pair is fitted from the fit of a neighbour on the grid. prior_difference, counted as
+    `prior_count` observations: how far compared outcomes lie apart before any was seen.
     """
 
-    linear: tuple[float, ...] = positives((0.5, 1.0, 2.0, 4.0))
+    linear: tuple[float, ...] = rising_positives((0.5, 1.0, 2.0, 4.0))
     linear_median: float = positive(1.4)
     log_linear_std: float = positive(1.0)
-    curved: tuple[float, ...] = not_negatives((0.0, 0.7, 2.0, 6.0, 12.0, 24.0))
+    curved: tuple[float, ...] = rising_not_negatives((0.0, 0.7, 2.0, 6.0, 12.0, 24.0))
     curved_odds: tuple[float, ...] = positives((1.0, 2.0, 16.0, 1.0, 1.0, 1.0))
     prior_difference: float = positive(0.28)
     prior_count: float = positive(0.1)
@@ -165,17 +175,31 @@ class RewardAverage:
         return mixed
 
     def _rows(self, outcomes: FloatArray) -> FloatArray:
-        return outcome_rows(outcomes, len(self.features.scales))
+        return outcome_rows(outcomes, self.features.outcome_dim)
+
+
+class Compared(NamedTuple):
+    """What an average learns from: the differences of each pair, and the answers about them."""
+
+    linear: FloatArray  # phi - phi'
+    curved: FloatArray  # z(phi) - z(phi')
+    clarity: FloatArray
+    answers: Answers
 
 
 def reward_average(
     settings: AverageSettings,
-    belief: InverseBelief,
-    pairs: tuple[FloatArray, FloatArray],
+    inverse: InverseSettings,
+    features: FeatureMap,
+    compared: Compared,
     generator: Callable[[], np.random.Generator],
 ) -> RewardAverage:
-    """The average over amplitudes, given the belief's answers to these (anchors, outcomes)."""
-    grid = _Grid.of(settings, belief, *pairs)
+    """The average over amplitudes, given these comparisons; `features` are z."""
+    scales = difference_scales(settings, compared.linear)
+    differences = np.hstack([compared.linear / scales, compared.curved])
+    rows = differences * compared.clarity[:, None]
+    combined = CombinedFeatures(scales, features)
+    grid = _Grid(settings, inverse, combined, differences, rows, compared.answers)
     fits = grid.fits()
     evidence = np.array([grid.log_evidence(index, fit) for index, fit in fits.items()])
     probabilities = np.exp(evidence - scipy.special.logsumexp(evidence))
@@ -186,16 +210,14 @@ def reward_average(
         for (index, fit), probability in zip(fits.items(), probabilities, strict=True)
         if probability > 0
     ]
-    return RewardAverage(grid.features, tuple(components), generator, belief.settings.samples)
+    return RewardAverage(combined, tuple(components), generator, inverse.samples)
 
 
-def difference_scales(
-    settings: AverageSettings, first: FloatArray, second: FloatArray
-) -> FloatArray:
+def difference_scales(settings: AverageSettings, differences: FloatArray) -> FloatArray:
     """s: root mean square of the differences seen, with a weak prior."""
     pseudo = settings.prior_count * settings.prior_difference**2
-    squares = np.sum((first - second) ** 2, axis=0)
-    return np.asarray(np.sqrt((pseudo + squares) / (settings.prior_count + len(first))))
+    squares = np.sum(differences**2, axis=0)
+    return np.asarray(np.sqrt((pseudo + squares) / (settings.prior_count + len(differences))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,17 +230,6 @@ class _Grid:
     differences: FloatArray
     rows: FloatArray  # the differences in units of the noise of their answers
     answers: Answers
-
-    @staticmethod
-    def of(
-        settings: AverageSettings, belief: InverseBelief, first: FloatArray, second: FloatArray
-    ) -> _Grid:
-        scales = difference_scales(settings, first, second)
-        features = CombinedFeatures(scales, belief.features)
-        # The belief has the curved differences already.
-        differences = np.hstack([(first - second) / scales, belief.differences])
-        rows = differences * belief.clarity[:, None]
-        return _Grid(settings, belief.settings, features, differences, rows, belief.answers)
 
     def amplitudes(self, index: tuple[int, int]) -> FloatArray:
         """A of the pair (a, b) at this place of the grid."""

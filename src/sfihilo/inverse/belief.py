@@ -93,7 +93,7 @@ def feature_map(
         return LinearFeatures(outcome_dim)
     function = named_function(settings.features, "features", ("rbf", "landmarks", "linear"))
     size = np.asarray(function(np.full((1, outcome_dim), 0.5))).shape[-1]
-    return CustomFeatures(function, size)
+    return CustomFeatures(function, size, outcome_dim)
 
 
 @dataclass(frozen=True, eq=False)

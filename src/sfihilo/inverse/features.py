@@ -26,17 +26,16 @@ _LANDMARK_STD = 0.2
 _LEAST_VARIANCE = 1e-4
 
 
-def outcome_rows(outcomes: ArrayLike, dimension: int | None = None) -> FloatArray:
+def outcome_rows(outcomes: ArrayLike, outcome_dim: int) -> FloatArray:
     """The outcomes that a reward is asked about as finite floats; single precision stays."""
     rows = np.asarray(outcomes)
     if rows.dtype.kind in "biu":
         rows = rows.astype(float)
     if rows.dtype.kind != "f":
         raise ValueError(f"outcomes: expected finite numbers, got type {rows.dtype}")
-    if rows.ndim != 2 or rows.shape[1] != (dimension or rows.shape[1]):
-        columns = "one column" if dimension is None else f"{dimension} columns, one"
+    if rows.ndim != 2 or rows.shape[1] != outcome_dim:
         raise ValueError(
-            f"outcomes: expected rows with {columns} per measure, got shape {rows.shape}"
+            f"outcomes: expected rows of {outcome_dim} numbers, got shape {rows.shape}"
         )
     wrong = rows[~np.isfinite(rows)]
     if wrong.size:
@@ -49,6 +48,9 @@ class FeatureMap(Protocol):
 
     @property
     def size(self) -> int: ...
+
+    @property
+    def outcome_dim(self) -> int: ...
 
     def __call__(self, outcomes: FloatArray) -> FloatArray: ...
 
@@ -85,6 +87,10 @@ class FourierFeatures:
     @property
     def size(self) -> int:
         return len(self.phases)
+
+    @property
+    def outcome_dim(self) -> int:
+        return int(self.frequencies.shape[1])
 
     def __call__(self, outcomes: FloatArray) -> FloatArray:
         # The precision follows the argument: pools come in single, the record in double.
@@ -141,6 +147,10 @@ class LandmarkFeatures:
     def size(self) -> int:
         return int(self.projection.shape[1])
 
+    @property
+    def outcome_dim(self) -> int:
+        return int(self.landmarks.shape[1])
+
     def __call__(self, outcomes: FloatArray) -> FloatArray:
         kernel = rbf(outcomes, self.landmarks.astype(outcomes.dtype, copy=False), self.length_scale)
         return np.asarray(kernel @ self.projection.astype(outcomes.dtype, copy=False))
@@ -191,6 +201,10 @@ class LinearFeatures:
 
     size: int
 
+    @property
+    def outcome_dim(self) -> int:
+        return self.size
+
     def __call__(self, outcomes: FloatArray) -> FloatArray:
         return outcomes
 
@@ -219,6 +233,7 @@ class CustomFeatures:
 
     function: Callable[[FloatArray], FloatArray]
     size: int
+    outcome_dim: int
 
     def __call__(self, outcomes: FloatArray) -> FloatArray:
         # Predicted means may lie beyond [0, 1], where a user's map need not be defined.
@@ -267,6 +282,10 @@ class CombinedFeatures:
     @property
     def size(self) -> int:
         return len(self.scales) + self.curved.size
+
+    @property
+    def outcome_dim(self) -> int:
+        return len(self.scales)
 
     def __call__(self, outcomes: FloatArray) -> FloatArray:
         scales = self.scales.astype(outcomes.dtype, copy=False)

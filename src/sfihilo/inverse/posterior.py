@@ -121,11 +121,11 @@ class RewardPosterior:
 
     def mean_reward(self, outcomes: FloatArray) -> FloatArray:
         """bar r(phi), the posterior mean: linear in w, hence the reward of the mean weights."""
-        return self.features.reward(outcome_rows(outcomes), self.mean_weights)
+        return self.features.reward(self._rows(outcomes), self.mean_weights)
 
     def reward_samples(self, outcomes: FloatArray) -> FloatArray:
         """r_w(phi) of every sample, (n, S)."""
-        features = self.features(outcome_rows(outcomes))
+        features = self.features(self._rows(outcomes))
         return features @ self.weights.T.astype(features.dtype)  # eq:rff_reward_model
 
     def preference(self, first: FloatArray, second: FloatArray) -> FloatArray:
@@ -146,7 +146,10 @@ class RewardPosterior:
         return np.asarray(scipy.special.ndtr(mean / np.sqrt(variance + self.unseen)), dtype=float)
 
     def _differences(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        return difference(self.features, outcome_rows(first), outcome_rows(second))
+        return difference(self.features, self._rows(first), self._rows(second))
+
+    def _rows(self, outcomes: FloatArray) -> FloatArray:
+        return outcome_rows(outcomes, self.features.outcome_dim)
 
 
 def reward_posterior(belief: InverseBelief, rng: np.random.Generator) -> RewardPosterior:

@@ -5,11 +5,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sfihilo
 from sfihilo import Query, Response, State, ask, begin, tell
 from sfihilo.experiment import Lab, Protocol, Session
+from sfihilo.history import Choice, FloatArray
 from sfihilo.querying import QuerySettings
 from tests.experiment.people import (
     EXOSKELETON,
@@ -45,6 +47,29 @@ def test_a_person_gets_the_same_queries_as_the_bare_loop(lab: Lab) -> None:
     session = lab.create(unit_space(), "P1", 11, settings=LOOKAHEAD)
     person.walk(session, 30)
     assert [list(trial.unit) for trial in session.trials] == bare_queries(3, 30)
+
+
+class NoisyPerson(Person):
+    """Values the first outcome, linearly, and often answers against it."""
+
+    def prefers(self, new: FloatArray, anchor: FloatArray) -> Choice:
+        return "new" if 2 * (new - anchor)[0] + self.rng.logistic() > 0 else "previous"
+
+
+def test_answer_is_predicted_by_the_average_and_not_by_the_posterior_of_the_rule(lab: Lab) -> None:
+    space = unit_space(2, 2)
+    session = lab.create(space, "P1", 0, settings=LEAN)
+    NoisyPerson(space, 0).walk(session, 12)
+    trial, state = session.ask(), session.state
+    mean = np.clip(state.forward.mean(np.array([trial.unit])), 0, 1)
+    anchor = state.history.anchor
+    assert anchor is not None
+    average, rule = (
+        float(posterior.preference(mean, anchor[None])[0])
+        for posterior in (state.posterior(), state.rule_posterior())
+    )
+    assert abs(rule - average) > 0.1
+    assert trial.model["chance_new"] == pytest.approx(average)
 
 
 def test_preparing_changes_no_query_and_saves_the_wait(
