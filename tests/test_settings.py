@@ -311,3 +311,12 @@ def test_records_name_the_rule_and_only_another_goal() -> None:
     assert (record["goal"], record["rule"]) == ("best", "best")
     for settings in (Settings(goal="best"), Settings(goal="best", rule="eubo"), Settings.paper()):
         assert Settings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+
+
+def test_field_of_a_table_that_came_later_is_stored_only_where_it_differs() -> None:
+    record = Settings.paper().to_dict()
+    assert "common_samples" not in record["query"]
+    assert Settings.from_dict(record) == Settings.paper()
+    other = Settings.paper(query=QuerySettings(common_samples=False))
+    assert other.to_dict()["query"]["common_samples"] is False
+    assert Settings.from_dict(other.to_dict()) == other

@@ -41,6 +41,7 @@ LATER: dict[str, Any] = {
     "recall": 1,
     "recall_noise": 0.0,
 }
+LATER_IN_TABLES: dict[str, dict[str, Any]] = {"query": {"common_samples": True}}
 
 MOST_RECALLED = 5
 
@@ -180,7 +181,7 @@ class Settings:
         """Plain numbers, texts and lists; always with the name of the rule."""
         values = {**dataclasses.asdict(self), "rule": self.rule_name}
         return {
-            name: _listed(value) if isinstance(value, dict) else value
+            name: _listed(_earlier(name, value)) if isinstance(value, dict) else value
             for name, value in values.items()
             if name not in LATER or value != LATER[name]  # as it was before there were such
         }
@@ -233,6 +234,12 @@ def _tables() -> dict[str, type[Checked]]:
         for kind in (hint, *typing.get_args(hint))  # AverageSettings | None is two
         if isinstance(kind, type) and issubclass(kind, Checked)
     }
+
+
+def _earlier(name: str, table: dict[str, Any]) -> dict[str, Any]:
+    """A table without the fields that came later, where they mean "as before"."""
+    later = LATER_IN_TABLES.get(name, {})
+    return {key: value for key, value in table.items() if key not in later or value != later[key]}
 
 
 def _listed(table: dict[str, Any]) -> dict[str, Any]:

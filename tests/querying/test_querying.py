@@ -1,5 +1,6 @@
 """The query rules against plain loops written from the equations."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from math import exp, log, pi, sqrt
@@ -277,6 +278,32 @@ def test_a_candidate_can_be_measured_at_other_targets_only() -> None:
     )
     assert looked_ahead(others, policies[:1], policies[:1]).tolist() == [0]  # no other target
     assert np.abs(found - looked_ahead(both, policies, policies)).max() > 1e-4
+
+
+def test_targets_can_be_sampled_anew_for_every_candidate() -> None:
+    """The same without spread, and the same on average over random numbers; otherwise not."""
+    state = tiny_state()
+    targets, candidates = np.random.default_rng(5).uniform(size=(2, 4, 3))
+
+    def utilities(common: bool, random: Callable[[str], np.random.Generator]) -> FloatArray:
+        settings = replace(TINY.query, common_samples=common)
+        return looked_ahead(
+            replace(situation_of(state, random=random), settings=settings), targets, candidates
+        )
+
+    def of(seed: int) -> Callable[[str], np.random.Generator]:
+        return lambda purpose: np.random.default_rng(seed)
+
+    assert utilities(True, lambda purpose: NoSpread()) == pytest.approx(
+        utilities(False, lambda purpose: NoSpread()), abs=1e-6
+    )
+    common, new = (
+        np.array([utilities(each, of(seed)) for seed in range(300)]) for each in (True, False)
+    )
+    assert np.abs(common[0] - new[0]).max() > 1e-4
+    error = (new - common).std(axis=0) / np.sqrt(300)
+    assert (np.abs((new - common).mean(axis=0)) < 4 * error).all()
+    assert (new.std(axis=0) > common.std(axis=0)).all()  # candidates differ by luck, too
 
 
 def test_integral_settles_with_more_draws() -> None:

@@ -39,6 +39,8 @@ class QuerySettings(Checked):
     candidate_outcomes = 0 is the paper's mean observation; n > 0 integrates over n hypothetical
     outcomes of each candidate instead. own_target: a candidate that is among the targets is
     measured there too, as in the paper's algorithm but against its section 3 (docs/decisions.md).
+    common_samples: the targets' outcomes after a query are sampled with the random numbers of those
+    before it, the same for every candidate; else with new ones for each.
     """
 
     pool_minimum: int = whole(1, 4000)
@@ -50,6 +52,7 @@ class QuerySettings(Checked):
     guard_shortlist: int = whole(0, 4)
     candidate_outcomes: int = whole(0, 0)
     own_target: bool = flag(True)
+    common_samples: bool = flag(True)
 
     def pool_size(self, policy_dim: int) -> int:
         return max(self.pool_minimum, self.pool_per_dimension * policy_dim)
@@ -95,8 +98,13 @@ def lookahead(
 ) -> FloatArray:
     """a_BL of each candidate: how much its observation is expected to lower the target utility."""
     settings, labels = situation.settings, situation.labels
-    normals = situation.random("targets").standard_normal(
-        (len(targets.policies), settings.target_samples, len(situation.anchor))
+    rng = situation.random("targets")
+    shape = (len(targets.policies), settings.target_samples, len(situation.anchor))
+    normals = rng.standard_normal(shape)
+    post_normals = (
+        normals
+        if settings.common_samples
+        else rng.standard_normal((len(candidates.policies), *shape))
     )
     counted = None if settings.own_target else _others(targets.policies, candidates.policies)
     update = fw.target_update(situation.forward, targets, candidates)
@@ -120,7 +128,7 @@ def lookahead(
     after = np.empty(outcomes.shape[:2])
     for draw, tangent in enumerate(tangents):
         means, spread = moved[:, draw][:, :, None], update.variance[:, :, None]
-        samples = fw.sample(means, spread, normals)  # eq:app_active_post_target_samples
+        samples = fw.sample(means, spread, post_normals)  # eq:app_active_post_target_samples
         labels_there = labels_after(labels, tangent, current, samples, weights[:, draw])
         after[:, draw] = region_utility(*labels_there, label_probability[:, draw], counted)
     # With one draw, the mean, this is eq:app_active_meanobs_score; with many, the whole integral.

@@ -148,7 +148,13 @@ def test_open_choices_run_only_when_named() -> None:
             cs.learner_settings(unit)  # every change is a setting that there is
     named = {row.condition.name for row in panels.panel_rows(["choices"])}
     every = {row.condition.name for row in panels.panel_rows([])}
-    assert named - every == {"judges_true", "leave_one_out", "other_targets", "plain_labels"}
+    assert named - every == {
+        "judges_true",
+        "leave_one_out",
+        "other_targets",
+        "plain_labels",
+        "new_target_samples",
+    }
 
 
 def test_a_condition_changes_settings_by_their_names() -> None:

@@ -163,6 +163,12 @@ BEYOND: dict[str, tuple[Row, ...]] = {
             4,
             "Mutual Information by plain label probabilities (eq:mi_baseline, section 3)",
         ),
+        Row(
+            _choice("new_target_samples", ("query.common_samples", False)),
+            (LOOKAHEAD,),
+            5,
+            "target samples drawn anew for every candidate",
+        ),
     ),
     # People who are less like the learner's prior, evaluated from the first answers on.
     "lifelike": tuple(
