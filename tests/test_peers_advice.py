@@ -311,7 +311,7 @@ def test_tables_name_methods_people_and_means(tmp_path: Path) -> None:
     rows.to_csv(tmp_path / "peers" / "advice-4x4-seed5000.csv", index=False)
     text = page.advice_text(tmp_path)
     lines = text.splitlines()
-    assert lines[0].startswith("**4 settings, 4 outcomes**")
+    assert lines[0].startswith("**4 parameters, 4 outcomes**")
     ours = next(line for line in lines if line.startswith("| SFIHILO, goal `best` | 12 |"))
     gaps = rows[(rows["method"] == "best") & (rows["query"] == 60)]["gap"]
     shown = f"{gaps.mean():.3f} ({stats.sem(gaps):.3f})".replace("0.", ".")

@@ -178,7 +178,7 @@ def advice_text(results: Path, own: str = OWN) -> str:
     pieces = []
     for shape in sorted(rows["shape"].unique()):
         settings, outcomes = shape.split("x")
-        pieces.append(f"**{settings} settings, {outcomes} outcomes**: gap, mean (standard error)")
+        pieces.append(f"**{settings} parameters, {outcomes} outcomes**: gap, mean (standard error)")
         pieces.append(gap_table(rows, shape))
         compared = difference_table(rows, shape, own)
         if compared:

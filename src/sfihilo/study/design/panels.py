@@ -182,6 +182,7 @@ BEYOND: dict[str, tuple[Row, ...]] = {
                 (_lifelike("saturating", shape="saturating"), "monotone reward with saturation"),
                 (_lifelike("optimum", shape="optimum"), "one optimum inside the range"),
                 (_lifelike("lapses", lapses=0.05), "5 % of answers at random"),
+                (_lifelike("true_outcome", judges="true"), "judges the true outcome"),
             )
         )
     ),
@@ -190,10 +191,10 @@ BEYOND: dict[str, tuple[Row, ...]] = {
         Row(condition, (RANDOM, LOOKAHEAD, BEST), place, label)
         for place, (condition, label) in enumerate(
             (
-                (_advice(2, 2), "2 settings, 2 outcomes"),
-                (_advice(4, 4), "4 settings, 4 outcomes"),
-                (_advice(4, 6), "4 settings, 6 outcomes"),
-                (_advice(8, 8), "8 settings, 8 outcomes"),
+                (_advice(2, 2), "2 parameters, 2 outcomes"),
+                (_advice(4, 4), "4 parameters, 4 outcomes"),
+                (_advice(4, 6), "4 parameters, 6 outcomes"),
+                (_advice(8, 8), "8 parameters, 8 outcomes"),
                 (replace(_advice(4, 4), name="advice4x4_linear", shape="linear"), "linear reward"),
                 (
                     replace(_advice(4, 4), name="advice4x4_optimum", shape="optimum"),
@@ -202,6 +203,10 @@ BEYOND: dict[str, tuple[Row, ...]] = {
                 (
                     replace(_advice(4, 4), name="advice4x4_judgement3", judgement=3.0),
                     "judgement noise 3x",
+                ),
+                (
+                    replace(_advice(4, 4), name="advice4x4_true_outcome", judges="true"),
+                    "judges the true outcome",
                 ),
             )
         )

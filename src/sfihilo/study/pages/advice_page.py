@@ -78,7 +78,7 @@ def tables(results: Results) -> Iterator[str]:
     )
     yield ""
     yield from _over_trials(results, "advice_share", _quartiles)
-    yield "Mean reward of the settings asked so far:"
+    yield "Mean reward of the settings tried so far:"
     yield ""
     yield from _over_trials(results, "asked_reward", _mean)
     for query in COMPARED_AT:
