@@ -8,7 +8,7 @@ import pytest
 
 from sfihilo import Response, Settings, begin, reward_from_comparisons, tell
 from sfihilo.history import FloatArray, Query
-from sfihilo.inverse import InverseSettings, RewardAverage, RewardPosterior
+from sfihilo.inverse import AverageSettings, InverseSettings, RewardAverage, RewardPosterior
 from sfihilo.state import State
 
 
@@ -43,6 +43,25 @@ def test_table_of_a_session_predicts_as_the_session(settings: Settings, kind: ty
     # The session starts each fit from the one before; both are the same optimum.
     assert reward.preference(some, other) == pytest.approx(expected, abs=0.01)
     assert np.ptp(expected) > 0.2
+
+
+@pytest.mark.parametrize("average", [Settings().average, None])
+def test_same_tells_as_much_as_the_settings_say(average: AverageSettings | None) -> None:
+    rng = np.random.default_rng(4)
+    first, second = rng.uniform(size=(2, 12, 2))
+    answers = np.where(np.arange(12) < 6, 0.0, np.sign(first[:, 0] - second[:, 0]))
+    predicted = [
+        reward_from_comparisons(
+            first,
+            second,
+            answers,
+            replace(
+                Settings(), average=average, inverse=replace(Settings().inverse, tie_odds=odds)
+            ),
+        ).preference(first, second)
+        for odds in (0.1, 1.0)
+    ]
+    assert np.abs(predicted[0] - predicted[1]).max() > 1e-3
 
 
 def test_words_and_numbers_are_the_same_answers() -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,43 @@ def test_unknown_preset(preset: Any) -> None:
 def test_name_of_the_paper_alone_does_not_replace_the_tables() -> None:
     with pytest.raises(ValueError, match=r"preset: expected Settings\.paper"):
         dataclasses.replace(Settings(), preset="paper")
+
+
+def test_stored_settings_of_which_only_the_name_was_replaced_load_as_they_asked() -> None:
+    record = {**Settings(3, 2).to_dict(), "preset": "paper", "rule": "boundary_lookahead"}
+    loaded = Settings.from_dict(record)
+    assert loaded == Settings(3, 2, "boundary_lookahead")
+    assert Settings.from_dict(json.loads(json.dumps(Settings.paper().to_dict()))).preset == "paper"
+
+
+def test_stored_counts_that_were_written_as_numbers_load() -> None:
+    record = Settings().to_dict()
+    record["query"]["targets"] = 16.0
+    assert Settings.from_dict(record) == dataclasses.replace(
+        Settings(), query=QuerySettings(targets=16)
+    )
+    record["query"]["targets"] = 16.5
+    with pytest.raises(ValueError, match="targets: expected a whole number"):
+        Settings.from_dict(record)
+
+
+def test_record_with_some_tables_keeps_the_average_of_the_preset() -> None:
+    forward = Settings().to_dict()["forward"]
+    assert Settings.from_dict({"forward": forward}) == Settings()
+    assert Settings.from_dict({"preset": "default", "forward": forward}) == Settings()
+
+
+@pytest.mark.parametrize("number", [np.float32(0.5), np.float64(0.5), Fraction(1, 2)])
+def test_numbers_of_other_types_become_plain(number: Any) -> None:
+    settings = Settings(recall_noise=number, noise=NoiseSettings(reward=number))
+    assert type(settings.recall_noise) is float
+    assert settings == Settings(recall_noise=0.5, noise=NoiseSettings(reward=0.5))
+    assert Settings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+
+
+def test_numbers_too_large_for_a_float_are_refused() -> None:
+    with pytest.raises(ValueError, match="length_scale: expected a positive number"):
+        InverseSettings(length_scale=10**400)
 
 
 def test_presets_take_changes() -> None:

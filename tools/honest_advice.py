@@ -19,6 +19,7 @@ one version only.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,7 +119,7 @@ def run(out: Path, shape: str, people: int) -> None:
 def table(out: Path) -> None:
     """Print means over people as Markdown."""
     data = pd.read_csv(out)
-    print("| settings x outcomes, goal, trials | people | " + " | ".join(COLUMNS) + " |")
+    print("| parameters x outcomes, goal, trials | people | " + " | ".join(COLUMNS) + " |")
     print("| --- |" + " --- |" * (len(COLUMNS) + 1))
     for (shape, goal, trials), cell in data.groupby(["shape", "goal", "trials"]):
         values = [f"{cell[name].mean():.3f}" for name in COLUMNS]
@@ -136,10 +137,13 @@ def main() -> None:
     if given.what == "table":
         table(given.out)
         return
+    if not re.fullmatch(r"[1-9]\d*x[1-9]\d*", given.shape):
+        parser.error(f"--shape: expected parameters x outcomes, such as 4x4, got {given.shape!r}")
     try:
-        run(given.out, given.shape, given.people)
+        finished(given.out)
     except ValueError as error:
         sys.exit(str(error))
+    run(given.out, given.shape, given.people)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import importlib
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 Accepts = Callable[[Any], bool]
@@ -33,7 +33,7 @@ class Checked:
                         f"{type(self).__name__}.{field.name}: "
                         f"expected {field.metadata['expected']}, got {value!r}"
                     )
-                object.__setattr__(self, field.name, _plain(value))
+                object.__setattr__(self, field.name, plain(value))
 
 
 def whole(low: int, default: int) -> Any:
@@ -154,11 +154,13 @@ def _all(accepts: Accepts, values: object, count: int | None = None) -> bool:
     )
 
 
-def _plain(value: Any) -> Any:
-    """The same value, in types that JSON and `hash` know: not NumPy's whole numbers, no list."""
+def plain(value: Any) -> Any:
+    """The same value, in types that JSON and `hash` know: not NumPy's numbers, no list."""
     if isinstance(value, tuple | list):
-        return tuple(map(_plain, value))
-    return int(value) if is_whole(value) else value
+        return tuple(map(plain, value))
+    if is_whole(value):
+        return int(value)
+    return float(value) if is_number(value) else value
 
 
 def is_whole(value: Any, low: float = -math.inf, high: float | None = None) -> bool:
@@ -171,8 +173,14 @@ def is_whole(value: Any, low: float = -math.inf, high: float | None = None) -> b
 
 
 def is_number(value: object) -> bool:
-    """Whether it is of a type for numbers; True is not."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether it is of a type for real numbers (True is not), and not too large for a float."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def _positive(value: Any) -> bool:

@@ -7,11 +7,12 @@ import functools
 import math
 import typing
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args
 
 from sfihilo import querying
-from sfihilo.checks import Checked, checked_whole, is_number, is_whole, within
+from sfihilo.checks import Checked, checked_whole, is_number, is_whole, plain, within
 from sfihilo.final_policy import SelectionSettings
 from sfihilo.forward import ForwardSettings
 from sfihilo.forward.recency import RecencySettings
@@ -58,8 +59,15 @@ DEFAULT_INVERSE = InverseSettings(
     inference="variational",
 )
 
-# Stands for the preset's own table where none is given; None is a value of `average`.
-_OF_PRESET: Any = object()
+
+class _OfPreset:
+    """Stands for the preset's own table where none is given; None is a value of `average`."""
+
+    def __repr__(self) -> str:
+        return "<of the preset>"
+
+
+_OF_PRESET: Any = _OfPreset()
 
 # The tables in which the presets differ.
 PRESETS: dict[str, dict[str, Checked | None]] = {
@@ -77,7 +85,8 @@ class Settings:
     """Without arguments, the default preset; `Settings.paper` is the paper to the letter.
 
     preset: "default" or "paper". It fills in the tables forward, inverse and average where they are
-    not given, and names the rule of the goal "understand".
+    not given, and names the rule of the goal "understand". `dataclasses.replace` keeps the tables:
+    take `Settings.paper(...)` instead of replacing the name.
     goal: "understand" learns what this person values, everywhere; "best" seeks a good setting.
     rule: the name of a query rule, or a user's own as "module:function", which must be importable.
     None, and the goal's own rule by its name, mean the rule of the goal: `rule_name` tells which.
@@ -118,6 +127,7 @@ class Settings:
             raise ValueError(f"grades: expected 2 with the paper's inference, got {self.grades}")
         if not is_number(self.recall_noise) or not 0 <= self.recall_noise < math.inf:
             raise ValueError(f"recall_noise: expected a number from 0, got {self.recall_noise!r}")
+        object.__setattr__(self, "recall_noise", plain(self.recall_noise))
         querying.rule(self.rule_name)  # an unknown name fails here, not at the first question
 
     def _check_tables(self) -> None:
@@ -132,11 +142,8 @@ class Settings:
             if not isinstance(table, kind) and not (name == "average" and table is None):
                 raise ValueError(f"{name}: expected {kind.__name__}(...), got {table!r}")
         # Only a `replace` of the name gives this: the tables would stay the default's.
-        if self.preset == "paper" and self._has_tables_of("default"):
+        if self.preset == "paper" and _are_tables_of("default", vars(self)):
             raise ValueError("preset: expected Settings.paper(...), got only the name replaced")
-
-    def _has_tables_of(self, preset: str) -> bool:
-        return all(getattr(self, name) == table for name, table in PRESETS[preset].items())
 
     def _check_counts(self) -> None:
         """Whole numbers become plain ones: those of NumPy cannot be written as JSON."""
@@ -195,13 +202,17 @@ class Settings:
         values = dict(record)
         # `to_dict` leaves out an average of None, and wrote none before there were averages. It has
         # always written these three: a record without them is a user's own, with the preset's.
-        if {"preset", "forward", "inverse"} <= set(values):
+        stored = {"preset", "forward", "inverse"} <= set(values)
+        if stored:
             values.setdefault("average", None)
         for name, kind in _tables().items():
             if isinstance(values.get(name), dict):
                 values[name] = _table(kind, values[name], name)
             elif name in values and not (name == "average" and values[name] is None):
                 raise ValueError(f"{name}: expected a table, got {values[name]!r}")
+        # Once `replace` could change the name alone: it did as the default, by the stored rule.
+        if stored and values["preset"] == "paper" and _are_tables_of("default", values):
+            values["preset"] = "default"
         return _table(Settings, values, "settings")
 
 
@@ -236,6 +247,10 @@ def _tables() -> dict[str, type[Checked]]:
     }
 
 
+def _are_tables_of(preset: str, values: Mapping[str, Any]) -> bool:
+    return all(values[name] == table for name, table in PRESETS[preset].items())
+
+
 def _earlier(name: str, table: dict[str, Any]) -> dict[str, Any]:
     """A table without the fields that came later, where they mean "as before"."""
     later = LATER_IN_TABLES.get(name, {})
@@ -253,6 +268,13 @@ def _table(kind: type[Table], values: dict[str, Any], name: str) -> Table:
     unknown = sorted(set(values) - known)
     if unknown:
         raise ValueError(f"{name}: expected some of {sorted(known)}, got also {unknown}")
-    return kind(
-        **{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-    )
+    defaults = {entry.name: entry.default for entry in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    return kind(**{key: _read(value, defaults[key]) for key, value in values.items()})
+
+
+def _read(value: Any, default: Any) -> Any:
+    """A stored value as its field takes it: lists were tuples, and 16.0 was once taken for 16."""
+    if isinstance(value, list):
+        return tuple(value)
+    counted = is_whole(default) and isinstance(value, float) and value.is_integer()
+    return int(value) if counted else value

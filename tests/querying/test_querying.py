@@ -306,6 +306,34 @@ def test_targets_can_be_sampled_anew_for_every_candidate() -> None:
     assert (new.std(axis=0) > common.std(axis=0)).all()  # candidates differ by luck, too
 
 
+class SameBlock(np.random.Generator):
+    """The same numbers for everybody: (targets, samples, outcomes), or a copy per candidate."""
+
+    def __init__(self) -> None:
+        super().__init__(np.random.PCG64(0))
+        self.asked: list[tuple[int, ...]] = []
+
+    def standard_normal(self, size: tuple[int, ...]) -> FloatArray:  # type: ignore[override]
+        self.asked.append(size)
+        block = np.random.default_rng(3).standard_normal(size[-3:])
+        return np.broadcast_to(block, size)
+
+
+def test_new_samples_that_are_the_same_for_every_candidate_are_common_samples() -> None:
+    state = tiny_state()
+    policies = np.random.default_rng(5).uniform(size=(8, 3))
+    targets, candidates = policies[:5], policies[5:]  # fewer candidates than targets
+    found = []
+    for common in (True, False):
+        block = SameBlock()
+        situation = situation_of(state, random=lambda purpose, block=block: block)
+        settings = replace(TINY.query, common_samples=common)
+        found.append(looked_ahead(replace(situation, settings=settings), targets, candidates))
+    samples = (5, TINY.query.target_samples, TINY.outcome_dim)
+    assert block.asked[:2] == [samples, (3, *samples)]  # each candidate has its own numbers
+    assert found[0] == pytest.approx(found[1], abs=1e-6)
+
+
 def test_integral_settles_with_more_draws() -> None:
     """Two estimates with other draws approach one another, not the mean observation."""
     state = tiny_state()

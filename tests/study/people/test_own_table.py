@@ -62,6 +62,7 @@ def test_own_table_reads_answers_in_each_spelling(tmp_path: Path, answers: list[
         (["NA", "null", "NA", "null"], ["NA", "null"]),
         (["eva ", "ben", " eva", "ben"], ["eva", "ben"]),
         (["1.50", "1e3", "1.50", "1e3"], ["1.50", "1e3"]),
+        (["J\u00fcrgen", "eva", "Ju\u0308rgen", "eva"], ["J\u00fcrgen", "eva"]),
     ],
 )
 def test_people_are_told_apart_by_the_text_of_their_names(
@@ -82,7 +83,10 @@ def test_people_are_told_apart_by_the_text_of_their_names(
         (TABLE.assign(answer="c"), "row 1, answer: expected one of a, b, same"),
         (TABLE.assign(answer=[1, 0, 0, 1]), "answer: expected -1 where b was chosen"),
         (TABLE.assign(answer=[1.0, 0.0, 0.0, 1.0]), "answer: expected -1 where b was chosen"),
+        (TABLE.assign(answer=[1, 0, "same", 1]), "expected one of these ways .* got 0, 1, same"),
+        (TABLE.assign(answer=["a", "new", "b", "a"]), "these ways in all rows: a, b, same; 1, -1"),
         (TABLE.assign(a_speed=["1", "fast", "3", "4"]), "row 2, a_speed: expected a finite"),
+        (TABLE.assign(a_speed=["1", "2", "9" * 400, "4"]), "row 3, a_speed: expected a finite"),
         (
             TABLE.assign(a_speed=[1, 2, np.inf, 4]),
             "row 3, a_speed: expected a finite number, got inf",

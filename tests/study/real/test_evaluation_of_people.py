@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,20 @@ def test_every_model_predicts_the_swapped_choice_with_the_complement(name: str) 
     one, other = predict(known, new.first, new.second), predict(known, new.second, new.first)
     assert one + other == pytest.approx(np.ones(5), abs=1e-6)
     assert set(predictors.WORDS) == set(predictors.MODELS)
+
+
+def test_people_have_different_draws_of_the_papers_features() -> None:
+    known, new = person(12), person(6, seed=1)
+    predicted = {
+        tuple(predictors.MODELS["paper"](replace(known, person=name), new.first, new.second))
+        for name in ("eva", "ben", "kim", "ute", "leo", "ida", "max", "zoe")
+    }
+    assert 1 < len(predicted) <= 4
+
+
+def test_digest_of_choices_knows_whose_they_are() -> None:
+    one, other = (ChoiceData("mine", ("x", "y"), (person(8, name),)) for name in ("eva", "ben"))
+    assert one.digest != other.digest
 
 
 def test_model_of_one_repeated_answer_is_defined() -> None:

@@ -63,3 +63,21 @@ def test_stored_rows_are_of_one_version(shape: str) -> None:
     table = pd.read_csv(STORED / f"{shape}.csv", dtype={"preset_digest": str})
     assert table["preset_digest"].nunique() == 1
     assert table["preset_digest"].notna().all()
+
+
+@pytest.mark.parametrize("shape", ["4", "x4", "4x0", "four"])
+def test_shape_that_is_none_is_refused_before_anything_runs(
+    tmp_path: Path,
+    asked: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    shape: str,
+) -> None:
+    out = tmp_path / "out.csv"
+    monkeypatch.setattr("sys.argv", ["honest_advice", "run", str(out), "--shape", shape])
+    with pytest.raises(SystemExit) as end:
+        honest_advice.main()
+    assert end.value.code == 2
+    assert "expected parameters x outcomes" in capsys.readouterr().err
+    assert not asked
+    assert not out.exists()

@@ -41,7 +41,10 @@ def real(
     ] = None,
     sets: Annotated[
         str | None,
-        typer.Option(help=f"Data sets, by commas; by default {','.join(REAL_SETS)}."),
+        typer.Option(
+            help=f"Data sets, by commas; by default {','.join(REAL_SETS)}, for confirmation "
+            f"without {','.join(ALL_DEVELOPED)}."
+        ),
     ] = None,
     people: Annotated[
         PeopleName | None,
@@ -91,7 +94,7 @@ def _parts(
             if value is not None:
                 raise ValueError(f"{option}: expected none together with --data, got both")
         return _anybody(own_table(data), "all", orders)
-    names = sets.split(",") if sets else list(REAL_SETS)
+    names = list(REAL_SETS) if sets is None else sets.split(",")
     unknown = [name for name in names if name not in REAL_SETS]
     if unknown:
         raise ValueError(f"--sets: expected some of {', '.join(REAL_SETS)}, got {unknown[0]!r}")

@@ -42,10 +42,10 @@ def session_options(table: Any, where: str) -> tuple[Settings, Protocol]:
     known = (*LEARNER_OPTIONS, *PROTOCOL_OPTIONS)
     if not isinstance(table, dict) or set(table) - set(known):
         raise ValueError(f"{where}: [session] expected some of {', '.join(known)}, got {table!r}")
-    preset = table.get("preset", "default")
-    if preset not in ("default", "paper"):
-        raise ValueError(f"{where}: preset: expected default or paper, got {preset!r}")
-    settings = sfihilo.Settings.paper() if preset == "paper" else sfihilo.Settings()
+    try:
+        settings = sfihilo.Settings(preset=table.get("preset", "default"))
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
     answers = table.get("answers", "two")
     if not isinstance(answers, str) or answers not in OFFERED:
         raise ValueError(f"{where}: answers: expected {', '.join(OFFERED)}, got {answers!r}")

@@ -10,11 +10,12 @@ import pandas as pd
 from sfihilo.history import FloatArray
 from sfihilo.study.people.choice_data import ChoiceData, scaled
 
-_LABELS = {
-    **{"a": 1.0, "b": -1.0, "same": 0.0},
-    **{"1": 1.0, "-1": -1.0, "0": 0.0},
-    **{"previous": 1.0, "new": -1.0},
-}
+_SPELLINGS: tuple[dict[str, float], ...] = (
+    {"a": 1.0, "b": -1.0, "same": 0.0},
+    {"1": 1.0, "-1": -1.0, "0": 0.0},
+    {"previous": 1.0, "new": -1.0, "same": 0.0},
+)
+_LABELS = {text: label for spelling in _SPELLINGS for text, label in spelling.items()}
 
 
 def own_table(path: Path) -> ChoiceData:
@@ -38,7 +39,8 @@ def own_table(path: Path) -> ChoiceData:
         )
     if not len(table):
         raise ValueError(f"{path.name}: expected at least one choice, got none")
-    people = table["person"].astype(str).str.strip()
+    # macOS writes an umlaut as two characters: the same name must be the same person.
+    people = table["person"].astype(str).str.normalize("NFC").str.strip()
     nobody = np.flatnonzero(table["person"].isna() | (people == ""))
     if nobody.size:
         raise ValueError(
@@ -73,7 +75,10 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def _numbers(path: Path, table: pd.DataFrame) -> FloatArray:
-    numbers = table.apply(pd.to_numeric, errors="coerce")
+    try:
+        numbers = table.apply(pd.to_numeric, errors="coerce")
+    except OverflowError:  # whole numbers of hundreds of digits
+        numbers = table.apply(lambda column: column.map(_number))
     empty = table.isna().to_numpy()  # a date that is missing would be a number
     wrong = empty | ~np.isfinite(numbers.to_numpy(float, na_value=np.nan))
     if wrong.any():
@@ -87,6 +92,13 @@ def _numbers(path: Path, table: pd.DataFrame) -> FloatArray:
     return np.asarray(numbers.to_numpy(float))
 
 
+def _number(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        return np.nan
+
+
 def _labels(path: Path, answers: pd.Series) -> FloatArray:
     labels, spellings = [], set()
     for row, answer in enumerate(answers, start=1):
@@ -98,6 +110,12 @@ def _labels(path: Path, answers: pd.Series) -> FloatArray:
             )
         labels.append(_LABELS[text])
         spellings.add(text)
+    if not any(spellings <= set(spelling) for spelling in _SPELLINGS):
+        ways = "; ".join(", ".join(spelling) for spelling in _SPELLINGS)
+        raise ValueError(
+            f"{path.name}, answer: expected one of these ways in all rows: {ways}; "
+            f"got {', '.join(sorted(spellings))}"
+        )
     if spellings == {"1", "0"}:
         raise ValueError(
             f"{path.name}, answer: expected -1 where b was chosen, and 0 only for same, "
