@@ -62,14 +62,23 @@ def test_tables_differences_are_paired_by_person() -> None:
     assert f"| {ROW.label} | n = 3 | 0.100 (0.000), p = " in text
 
 
-def test_stored_a_later_folder_replaces_the_cells_that_it_has_and_keeps_the_others(
+def test_stored_a_later_folder_adds_the_queries_that_an_earlier_one_does_not_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short = pd.concat([_table(SEEKER, [0.4, 0.4]), _table(OTHERS[0], [0.3, 0.3])])
-    folders = {tmp_path / "short": short, tmp_path / "long": _table(SEEKER, [0.2, 0.2], query=200)}
+    new = _table(SEEKER, [0.4, 0.4])
+    old = pd.concat(
+        [
+            _table(SEEKER, [0.9, 0.9]),
+            _table(SEEKER, [0.2, 0.2], query=200),
+            _table(OTHERS[0], [0.3, 0.3]),
+        ]
+    )
+    folders = {tmp_path / "new": new, tmp_path / "old": old}
     monkeypatch.setattr("sfihilo.study.pages.advice_page.read_results", folders.__getitem__)
     results = stored(list(folders))
-    assert list(results.curves(SEEKER.cell(ROW), "advice_gap").queries) == [200]
+    curves = results.curves(SEEKER.cell(ROW), "advice_gap")
+    assert list(curves.queries) == [60, 200]
+    assert curves.values.mean(axis=0) == pytest.approx([0.4, 0.2])
     assert list(results.curves(OTHERS[0].cell(ROW), "advice_gap").queries) == [60]
 
 

@@ -255,7 +255,9 @@ def grades(
 def advice(
     results: Annotated[
         list[Path],
-        typer.Option(help="Folders with results; a later one replaces what it has too."),
+        typer.Option(
+            help="Folders with results; a later one adds queries that no earlier one has."
+        ),
     ] = [Path("results/advice"), Path("results/advice200")],  # noqa: B006, typer copies it
     out: Annotated[Path, typer.Option(help="The page to update.")] = Path("docs/best-setting.md"),
     as_json: JsonOption = False,

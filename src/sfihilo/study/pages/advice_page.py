@@ -47,13 +47,16 @@ CONTENDERS = (SEEKER, *OTHERS)
 
 
 def stored(folders: Sequence[Path]) -> Results:
-    """The results of all folders together; a cell of a later folder replaces that of an earlier."""
-    keys = ["preset", "condition", "rule"]
+    """The results of all folders together; where several have a query of a cell, the first counts.
+
+    So a longer run of an earlier version adds only the queries that the newest one has not reached.
+    """
+    keys = ["preset", "condition", "rule", "query"]
     kept = pd.DataFrame(columns=keys)
     for folder in folders:
         table = read_results(folder)
-        replaced = pd.MultiIndex.from_frame(kept[keys]).isin(pd.MultiIndex.from_frame(table[keys]))
-        kept = table if kept.empty else pd.concat([kept[~replaced], table])
+        known = pd.MultiIndex.from_frame(table[keys]).isin(pd.MultiIndex.from_frame(kept[keys]))
+        kept = table if kept.empty else pd.concat([kept, table[~known]])
     return Results.of(kept)
 
 
