@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import fill
+
 from matplotlib.figure import Figure
 
 from sfihilo.study.analysis.measures import Results
@@ -35,7 +37,7 @@ def advice_gap(results: Results) -> Figure:
                 if curves.count:
                     counts.append(curves.count)
                     mean_curve(axes, curves.queries, curves.values, colour=colour, label=label)
-            axes.set_title(row.label.replace(", ", ",\n"), fontsize=7)
+            axes.set_title(fill(row.label, 20), fontsize=7)
             axes.set_xlabel("trials")
         panels[0].set_ylim(bottom=0)  # of all panels, once all curves are drawn
         for axes in panels[len(rows) :]:
