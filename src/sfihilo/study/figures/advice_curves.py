@@ -37,7 +37,7 @@ def advice_gap(results: Results) -> Figure:
                 if curves.count:
                     counts.append(curves.count)
                     mean_curve(axes, curves.queries, curves.values, colour=colour, label=label)
-            axes.set_title(fill(row.label, 20), fontsize=7)
+            axes.set_title(_title(row.label), fontsize=7)
             axes.set_xlabel("trials")
         panels[0].set_ylim(bottom=0)  # of all panels, once all curves are drawn
         for axes in panels[len(rows) :]:
@@ -48,3 +48,8 @@ def advice_gap(results: Results) -> Figure:
             style.users_note(panels[0], users_text(counts))
             figure.legend(handles, labels, loc="outside lower center", ncols=4)
     return figure
+
+
+def _title(label: str) -> str:
+    """The label in lines that a panel is wide enough for."""
+    return "\n".join(fill(line, 20) for line in label.replace(", ", ",\n").splitlines())
