@@ -25,10 +25,12 @@ def learned(
     second: FloatArray,
     labels: FloatArray,
     settings: AverageSettings = AverageSettings(),
+    clarity: float = 1.0,
 ) -> RewardAverage:
     features = inv.feature_map(DEFAULT_INVERSE, first.shape[1], np.random.default_rng(1))
     curved = inv.difference(features, first, second)
-    compared = inv.Compared(first - second, curved, np.ones(len(labels)), Answers.ungraded(labels))
+    clear = np.full(len(labels), clarity)
+    compared = inv.Compared(first - second, curved, clear, Answers.ungraded(labels))
     return inv.reward_average(settings, DEFAULT_INVERSE, features, compared, rng_of)
 
 
@@ -230,6 +232,20 @@ def test_noise_beyond_own_judgement_is_taken_as_unmeasured_reward(person: str) -
         assert largest.unseen == 0
         drawn = average.reward_samples(some) > average.reward_samples(other)
         assert better == pytest.approx(drawn.mean(axis=1), abs=0.08)
+
+
+def test_unmeasured_reward_does_not_depend_on_how_clear_the_answers_were() -> None:
+    first, second, labels = choices(20, 3, 1.0, seed=3)
+    average = learned(first, second, labels, clarity=0.5)
+    for component in average.components:
+        own = 0.2**2 * prior_variance(average, component.amplitudes, (first, second)) / 2
+        assert component.unseen == pytest.approx(max(1.7**2 - own, 0))
+
+
+def test_samples_are_as_many_as_the_settings_say() -> None:
+    average = learned(*choices(20, 3, 1.0))
+    assert len(average.weights) == DEFAULT_INVERSE.samples
+    assert average.reward_samples(np.full((2, 3), 0.5)).shape == (2, DEFAULT_INVERSE.samples)
 
 
 def test_unmeasured_reward_before_any_comparison_is_that_of_typical_pairs() -> None:

@@ -70,3 +70,12 @@ def test_people_of_two_sets_are_counted_once(tmp_path: Path) -> None:
     page = write_page(pd.DataFrame(lines), tmp_path, tmp_path / "page.md").read_text()
     assert "from 80 answers of that person alone" in page
     assert "On 9 people of 1 public sources" in page
+
+
+def test_people_of_several_rows_are_those_of_the_largest(tmp_path: Path) -> None:
+    lines = pd.DataFrame(
+        [row for answers in (5, 80) for row in cells("train", "development", answers, 0.66)]
+    )
+    lines.loc[lines["answers"] == 80, "persons"] = 4  # not everybody made so many choices
+    page = write_page(lines, tmp_path, tmp_path / "page.md").read_text()
+    assert "On 9 people of 1 public sources" in page
