@@ -83,12 +83,13 @@ def test_learner_is_not_told_how_noisy_a_person_judges() -> None:
     assert learner_settings(unit).noise.reward == 0.02
 
 
-def test_panel_has_the_people_that_the_issue_names() -> None:
+def test_panel_has_people_of_eight_kinds() -> None:
     conditions = [row.condition for row in panel_rows(["lifelike"])]
     assert [condition.judgement for condition in conditions[:3]] == [1, 3, 6]
     assert [condition.shape for condition in conditions[3:6]] == list(SHAPES)
     assert conditions[6].lapses == 0.05
-    assert len({condition.name for condition in conditions}) == 7
+    assert [condition.judges for condition in conditions] == ["measured"] * 7 + ["true"]
+    assert len({condition.name for condition in conditions}) == 8
 
 
 def test_early_queries_are_evaluated_only_where_a_condition_asks() -> None:
